@@ -97,8 +97,8 @@ def stated_factors(stated: object, fields: Sequence[str]) -> tuple[Factor, ...]:
     for name, one in stated.items():
         factor = one if isinstance(one, Factor) else None
         given: Any = one if factor is None else factor.columns
-        asked = (given,) if isinstance(given, str) else tuple(given)
-        columns = [field for column in asked for field in _matching(str(name), str(column), fields)]
+        patterns = (given,) if isinstance(given, str) else tuple(given)
+        columns = [field for column in patterns for field in _matching(str(name), str(column), fields)]
         if factor is None:
             found.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))
             continue
@@ -170,10 +170,15 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
     found = []
     for (name, contrast), pairs in coded.items():
         names, levels = zip(*pairs, strict=True)
-        told = (baselines.get(name, BASELINE), *levels) if contrast == "treatment" else ()
-        told = (*levels, "last") if contrast == "sum" else ("first", *levels) if contrast == "helmert" else told
-        if len(set(told)) == len(told):
-            found.append(Factor(name, tuple(names), told, contrast))
+        all_levels: tuple[str, ...] = ()
+        if contrast == "treatment":
+            all_levels = (baselines.get(name, BASELINE), *levels)
+        elif contrast == "sum":
+            all_levels = (*levels, "last")
+        elif contrast == "helmert":
+            all_levels = ("first", *levels)
+        if len(set(all_levels)) == len(all_levels):
+            found.append(Factor(name, tuple(names), all_levels, contrast))
     for name, by in degrees.items():
         if len(by) > 1 and sorted(by) == list(range(1, len(by) + 1)):
             found.append(Factor(name, tuple(by[k] for k in sorted(by)), (), "polynomial"))

@@ -10,7 +10,7 @@ from scipy.special import gammaincinv
 from bayesrecon.domains import Field, Records
 from bayesrecon.errors import BayesreconError
 
-_MOST_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
+_MOST_ROUNDS, _BATCH = 60, 512  # of draws, and records of each, before a distribution of unusable records is refused
 _LARGEST = 1e35  # limit of responses: errors of their squares are made of eighth powers, which are finite below it
 
 

@@ -66,7 +66,7 @@ def final_errors(
     if not steps.size:
         return FinalErrors(theta, stated, ascent.freedom)
     hessian = np.eye(metric.shape[1])
-    if metric.shape[0] == metric.shape[1]:  # a restricted law shows of its own Hessian the diagonal alone, which is one
+    if metric.shape[0] == metric.shape[1]:  # of a restricted one, the diagonal alone is known: ones
         hessian = _positive(-shifts(release, metric, metric, pseudo))
     moves = np.linalg.lstsq(metric, steps, rcond=None)[0]
     size = np.linalg.norm(hessian @ moves, axis=0)

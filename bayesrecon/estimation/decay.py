@@ -30,25 +30,25 @@ def decays(embedding: OneRelease, reference: Reference, fields: Mapping[str, Dom
     Returns:
         True if it decays. False is inconclusive.
     """
-    law = law_of(embedding)
-    if law.ends or embedding.features:
+    error_law = law_of(embedding)
+    if error_law.ends or embedding.features:
         return False
     sample = reference.draw(rng, _LINE)
-    if _spectrum(embedding, sample, law).gap:
+    if _spectrum(embedding, sample, error_law).gap:
         return False
     lines = [f for f, domain in fields.items() if domain.kind != "levels" and domain.total is None]
-    return any(_along(embedding, sample, f, law) for f in lines[:_LINES])
+    return any(_along(embedding, sample, f, error_law) for f in lines[:_LINES])
 
 
-def _along(embedding: OneRelease, sample: Records, name: str, law: ErrorLaw) -> bool:
+def _along(embedding: OneRelease, sample: Records, name: str, error_law: ErrorLaw) -> bool:
     records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in sample.items()}
     values = records[name].reshape(_LINE, -1)
     values[:, 0] = sample[name].reshape(_LINE, -1)[:, 0]
-    spectrum = _spectrum(embedding, {**records, name: values.reshape(sample[name].shape)}, law)
+    spectrum = _spectrum(embedding, {**records, name: values.reshape(sample[name].shape)}, error_law)
     return not spectrum.gap and not spectrum.full and spectrum.rank > _MANY
 
 
-def _spectrum(embedding: OneRelease, records: Records, law: ErrorLaw) -> Spectrum:
+def _spectrum(embedding: OneRelease, records: Records, error_law: ErrorLaw) -> Spectrum:
     with np.errstate(all="ignore"):
         scores = embedding.scores(records, embedding.thinned(_LINE))
-    return decompose(scores[:, np.isfinite(scores).all(axis=0)], True, law)[0]
+    return decompose(scores[:, np.isfinite(scores).all(axis=0)], True, error_law)[0]

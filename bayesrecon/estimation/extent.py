@@ -20,12 +20,12 @@ from bayesrecon.estimation.deviation import whitener
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.one_release import OneRelease
 
-_RECORDS = 1024  # of a law, whose mean and covariance of a few hundred functions are known to a tenth or better
+_RECORDS = 1024  # of a distribution: the mean and covariance of a few hundred functions are known to a tenth or better
 _SAMPLE = 64  # of them, of which none has a predicted field by chance
 _COUNTS = np.geomspace(0.1, 10.0, 41)  # of records, in units of the count that their information stands for
 _STEP = 0.5  # spread of a step, in units of the scale: derivatives hold about as far
-# Of all scales, that are tried first, since steps do not reach far. From a wide law they end beside the data, which a
-# narrow one finds: where a narrower one is better, they start from the narrowest as well.
+# Factors of all scales that are tried first, since steps do not reach far. Steps from a wide distribution end beside
+# data that steps from a narrow one find: if a narrower one is better, they start from the narrowest as well.
 _FACTORS = (1.4, 1.0, 0.7, 0.5, 0.35)
 _MOST_STEPS, _HALVINGS = 8, 1  # steps at most, and times that one which makes nothing likelier is halved
 _LEAST_GAIN = 1.0  # log likelihood that a step has to gain: less is what other generic records change
@@ -54,28 +54,30 @@ class Likelihood:
     seed: int
     fields: tuple[str, ...]
 
-    def located(self, law: Reference, close: bool) -> Reference:
+    def located(self, reference: Reference, close: bool) -> Reference:
         """The distribution with the centres and scales that make the release likeliest.
 
         Args:
-            close: whether the law's own centres and scales are close to these, so that no other scales are tried first.
+            close: whether its own centres and scales are close to these, so that no other scales are tried first.
         """
         size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
         # The noise at the draws themselves: with the simulated one weights can stand in the tails.
         root = whitener(self.embedding.normal_noise(self.basis) / size)
         if close:
-            best_candidate = self._climbed(self._at(law, root), root)
-            return law.recentred(best_candidate.law.centre, best_candidate.law.scale)
-        candidates = {f: self._at(self._scaled(law, f), root) for f in _FACTORS}
+            best_candidate = self._climbed(self._at(reference, root), root)
+            return reference.recentred(best_candidate.reference.centre, best_candidate.reference.scale)
+        candidates = {f: self._at(self._scaled(reference, f), root) for f in _FACTORS}
         best = max(candidates, key=lambda f: candidates[f].likelihood)
         starts = {best, _FACTORS[-1]} if best < 1 else {best}
         best_candidate = max(
             (self._climbed(candidates[f], root) for f in starts), key=lambda candidate: candidate.likelihood
         )
-        return law.recentred(best_candidate.law.centre, best_candidate.law.scale)
+        return reference.recentred(best_candidate.reference.centre, best_candidate.reference.scale)
 
-    def _scaled(self, law: Reference, factor: float) -> Reference:
-        return law.recentred(law.centre, {k: v * factor if k in self.fields else v for k, v in law.scale.items()})
+    def _scaled(self, reference: Reference, factor: float) -> Reference:
+        return reference.recentred(
+            reference.centre, {k: v * factor if k in self.fields else v for k, v in reference.scale.items()}
+        )
 
     def _climbed(self, current: "_Candidate", root: np.ndarray) -> "_Candidate":
         for _ in range(_MOST_STEPS if np.isfinite(current.likelihood) else 0):
@@ -90,18 +92,18 @@ class Likelihood:
             current = proposed
         return current
 
-    def _at(self, law: Reference, root: np.ndarray) -> "_Candidate":
-        drawn = replace(law, broad=0.0, predicted=1.0, tails=None)
+    def _at(self, reference: Reference, root: np.ndarray) -> "_Candidate":
+        drawn = replace(reference, broad=0.0, predicted=1.0, tails=None)
         try:
             records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
         except UnusableRecordsError:
-            return _Candidate.impossible(law, self.fields, self.error)
+            return _Candidate.impossible(reference, self.fields, self.error)
         features = self.embedding.cross(self.basis, records, self.atoms) @ root
         information = self.judge.information(records)
         finite = np.isfinite(features).all(axis=1) & np.isfinite(information)
         records = {k: v[finite] for k, v in records.items()}
         return _Candidate.of(
-            law, self.fields, records, features[finite], information[finite], root.T @ self.target, self.error
+            reference, self.fields, records, features[finite], information[finite], root.T @ self.target, self.error
         )
 
 
@@ -110,7 +112,7 @@ class _Candidate:
     """A candidate distribution of the records, and the totals that its records would have.
 
     Attributes:
-        law: the distribution of generic records.
+        reference: the distribution of generic records.
         fields: fields whose centre and scale are estimated.
         units: `(Q, P)` standardised values of these fields.
         features: `(Q, r)` whitened, in the directions in which records scatter independently.
@@ -122,7 +124,7 @@ class _Candidate:
         error: standard error of the logarithm of the total information.
     """
 
-    law: Reference
+    reference: Reference
     fields: tuple[str, ...]
     units: np.ndarray
     features: np.ndarray
@@ -134,15 +136,15 @@ class _Candidate:
     error: float
 
     @classmethod
-    def impossible(cls, law: Reference, fields: tuple[str, ...], error: float) -> "_Candidate":
+    def impossible(cls, reference: Reference, fields: tuple[str, ...], error: float) -> "_Candidate":
         """A distribution most of whose records are impossible."""
         none, empty = np.zeros(0), np.zeros((0, 0))
-        return cls(law, fields, empty, empty, none, none, none, 0.0, -np.inf, error)
+        return cls(reference, fields, empty, empty, none, none, none, 0.0, -np.inf, error)
 
     @classmethod
     def of(
         cls,
-        law: Reference,
+        reference: Reference,
         fields: tuple[str, ...],
         records: Records,
         features: np.ndarray,
@@ -151,13 +153,13 @@ class _Candidate:
         error: float,
     ) -> "_Candidate":
         if len(features) <= len(target):
-            return cls.impossible(law, fields, error)
+            return cls.impossible(reference, fields, error)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
         units = np.concatenate([np.zeros((len(features), 0)), *values], axis=1)
         units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)
         scatter, vectors = np.linalg.eigh(np.atleast_2d(np.cov(features.T)))
         scatter, features, target = np.maximum(scatter, 0.0), features @ vectors, vectors.T @ target
-        candidate = cls(law, fields, units, features, target, scatter, information, 0.0, -np.inf, error)
+        candidate = cls(reference, fields, units, features, target, scatter, information, 0.0, -np.inf, error)
         mean_information = float(information.mean())
         counts = [
             (candidate.likelihood_of(share / mean_information, np.log(share)), share / mean_information)
@@ -191,7 +193,7 @@ class _Candidate:
 
     def moved(self, step: np.ndarray) -> Reference:
         """The distribution after a step."""
-        centre, scale, start = dict(self.law.centre), dict(self.law.scale), 0
+        centre, scale, start = dict(self.reference.centre), dict(self.reference.scale), 0
         half = len(step) // 2
         for f in self.fields:
             size = np.size(centre[f])
@@ -199,15 +201,19 @@ class _Candidate:
             centre[f] = centre[f] + scale[f] * shift
             scale[f] = scale[f] * np.exp(np.clip(stretch, -1.0, 1.0))
             start += size
-        return self.law.recentred(centre, scale)
+        return self.reference.recentred(centre, scale)
 
 
-def located_fields(law: Reference) -> tuple[str, ...]:
+def located_fields(reference: Reference) -> tuple[str, ...]:
     """Fields that are drawn around a centre, not from the posterior predictive distribution."""
-    around = [f for f in law.centre if law.fields[f].domain.kind != "levels" and law.fields[f].domain.total is None]
-    if law.predict is None or not around:
+    around = [
+        f
+        for f in reference.centre
+        if reference.fields[f].domain.kind != "levels" and reference.fields[f].domain.total is None
+    ]
+    if reference.predict is None or not around:
         return tuple(around)
     rng = np.random.default_rng(0)
-    records = replace(law, predicted=0.0).draw(rng, _SAMPLE)
-    predicted = law.predict(rng, records)
+    records = replace(reference, predicted=0.0).draw(rng, _SAMPLE)
+    predicted = reference.predict(rng, records)
     return tuple(f for f in around if np.array_equal(predicted[f], records[f]))

@@ -47,7 +47,7 @@ def imputed(
         fitted: the fit to a release.
     """
     filled = _Filled(release, rounding)
-    # Where a normal law with the draws' moments, less the noise of the cells, puts them; two of each, independently.
+    # As drawn from a normal distribution with the draws' moments, less the noise of the cells; two independent ones.
     density = filled.normal()
     states = [filled.resampled(filled.uniform(rng), density, rng, _FIRST_PROPOSALS) for _ in range(2)]
     # What is wrong falls by the share of a square's variance that is noise, in every pass.

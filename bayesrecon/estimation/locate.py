@@ -111,8 +111,8 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     atoms = evenly(embedding.release.size, count)
     if rank is not None:
 
-        def solve(error_law: Reference) -> Span:
-            return fit(embedding, error_law, rng, atoms=atoms, label="locating the records", expected=rank)
+        def solve(distribution: Reference) -> Span:
+            return fit(embedding, distribution, rng, atoms=atoms, label="locating the records", expected=rank)
 
         feature_solver = _feature_solver(embedding, rng, atoms) if rank == embedding.features else None
         return follow_moments(feature_solver or solve, reference, knowledge, rank), rank
@@ -147,30 +147,32 @@ def _feature_solver(
     rank = len(totals)
     spectrum = Spectrum(np.ones(rank), rank, True)
 
-    def solve(law: Reference) -> Span:
-        probes = law.draw(rng, rank + rank // 4 + _EXTRA_PROBES)
+    def solve(distribution: Reference) -> Span:
+        probes = distribution.draw(rng, rank + rank // 4 + _EXTRA_PROBES)
         return Span(spectrum=spectrum, probes=probes, cross=columns(probes).T, target=totals)
 
     return solve
 
 
-def _most_likely(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
+def _most_likely(
+    embedding: OneRelease, distribution: Reference, rng: np.random.Generator, atoms: np.ndarray
+) -> Reference:
     """The distribution with the centres and scales that make the release likeliest."""
-    fields = located_fields(law)
+    fields = located_fields(distribution)
     if not fields:
-        return law
+        return distribution
     (separate_rng,) = rng.spawn(1)  # where the distribution stays, what follows is the same as if nobody had looked
-    judge, seed, close, initial = judge_of(embedding), int(separate_rng.integers(2**31)), False, law
+    judge, seed, close, initial = judge_of(embedding), int(separate_rng.integers(2**31)), False, distribution
     for _ in range(_LIKELIHOOD_PASSES):
         solved = fit(
-            embedding, law, separate_rng, finite=False, atoms=atoms, label="locating the records", shrink=False
+            embedding, distribution, separate_rng, finite=False, atoms=atoms, label="locating the records", shrink=False
         )
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
-        previous, law = law, likelihood.located(law, close)
-        if _close(previous, law):
+        previous, distribution = distribution, likelihood.located(distribution, close)
+        if _close(previous, distribution):
             break
-        close = _close(previous, law, _LARGE_SHIFT)
-    return initial if _close(initial, law, _SIGNIFICANT_SHIFT) else law
+        close = _close(previous, distribution, _LARGE_SHIFT)
+    return initial if _close(initial, distribution, _SIGNIFICANT_SHIFT) else distribution
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
@@ -188,15 +190,15 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
     if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _SINGLE_RECORD_POOL).values()):
         return None
     # Series that explode are no candidates: their information is far from one.
-    law = Reference(
+    distribution = Reference(
         knowledge.fields,
         accept=plausible(judge_of(embedding), _LEAST_INFORMATION),
         most=_SINGLE_RECORD_POOL,
         source=source,
     )
-    sample = law.draw(rng, _PREDICTED_RECORDS)
+    sample = distribution.draw(rng, _PREDICTED_RECORDS)
     centre, scale = ({k: f(v, axis=0) for k, v in sample.items()} for f in (np.mean, np.std))
-    return replace(law, centre=centre, scale=scale)
+    return replace(distribution, centre=centre, scale=scale)
 
 
 def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -24,12 +24,12 @@ MOST = 3.0
 A smaller limit drops a single record that outweighs the others; a larger one admits records whose likelihood
 explodes."""
 
-# Interquartile ranges that a spread may have: where a predictor saturates, records at every larger scale are as good,
-# and the largest must not carry the rest away; data with tails as long as a lognormal law of scale 1.5 have less.
+# Largest spread in interquartile ranges. Where a predictor saturates, records at every larger scale fit as well, and
+# the largest must not carry the rest away. Data with tails as long as a lognormal distribution of scale 1.5 have less.
 _LARGEST_SPREAD = 3.0
 _TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
-# Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
-# little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
+# Spread of a normal distribution after that (0.912 by its formula). It is undone: passes do not shrink the pool. A
+# value a little too small widens the pool by three in a hundred; one too large cuts the tails of the data pass by pass.
 _TAIL_SD = 0.888
 # Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
 # of the weights is the scale.

@@ -21,7 +21,7 @@ _PROBES = 512  # fresh records on which visibility is judged, to a few per cent 
 # Probes beyond the features at most: what is unseen of a function is known to a hundredth from them.
 _MOST_EXTRA_PROBES = 4096
 _FEWER_EXTRA_PROBES = 256  # the same where totals alone are wanted
-_TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
+_TAILS = 8.0  # degrees of freedom of the t distribution of generic records, where features fade far out
 _LOCATED = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _CENTRAL_SHARE = 0.95  # share of the records by which that is judged
 # Of the noise that the values of a function at single records have. A hundredth leaves coefficients that follow the
@@ -125,12 +125,12 @@ def fit(
     shrunk_fit = _shrunk(plain)
     if atoms is not None:
         return shrunk_fit
-    law = replace(reference, tails=_TAILS)
-    distant = probed(law.draw(rng, len(cross)))
-    unlocated = _unlocated_fields(shrunk_fit, law, *distant)
+    heavy_tailed = replace(reference, tails=_TAILS)
+    distant = probed(heavy_tailed.draw(rng, len(cross)))
+    unlocated = _unlocated_fields(shrunk_fit, heavy_tailed, *distant)
     if unlocated:
-        law = replace(law, centre={k: v for k, v in law.centre.items() if k not in unlocated})
-        distant = probed(law.draw(rng, len(cross)))
+        centre = {k: v for k, v in heavy_tailed.centre.items() if k not in unlocated}
+        distant = probed(replace(heavy_tailed, centre=centre).draw(rng, len(cross)))
     return replace(shrunk_fit, distant=distant)
 
 
@@ -139,15 +139,16 @@ def _count_of_probes(rank: int, errors: bool = True) -> int:
     return max(_PROBES, rank + min(3 * rank, _MOST_EXTRA_PROBES if errors else max(_FEWER_EXTRA_PROBES, rank // 4)))
 
 
-def _unlocated_fields(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:
+def _unlocated_fields(solved: Fit, reference: Reference, records: Records, cross: np.ndarray) -> list[str]:
     """Fields whose mean and spread are both invisible, so that their location is not known."""
     unlocated = []
-    for name in law.centre:
-        if law.fields[name].domain.kind == "levels":
+    for name in reference.centre:
+        if reference.fields[name].domain.kind == "levels":
             continue
 
         def powers(at: Records, name: str = name) -> np.ndarray:
-            value = ((at[name] - law.centre[name]) / np.maximum(law.scale[name], 1e-300)).reshape(len(at[name]), -1)
+            value = (at[name] - reference.centre[name]) / np.maximum(reference.scale[name], 1e-300)
+            value = value.reshape(len(at[name]), -1)
             return np.concatenate([value, value**2], axis=1)
 
         far = powers(records)

@@ -16,7 +16,7 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
     Attributes:
         release: atoms in the coordinates in use.
         metric: `(d, k)` factor of Sigma.
-        progress: told how much of a pass is done.
+        progress: called with the share of a pass that is done.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -74,7 +74,7 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
         plain=(plain := in_plain_words(audit)),
         again=_fix_command(audit, command) if plain.remove and audit.draws and audit.fixed is None else None,
         plots=lambda finding: plots.get(id(finding), []),
-        told={str(n) for n in audit.not_run},
+        listed={str(n) for n in audit.not_run},
         meanings=_MEANINGS,
         levels=[(level, sum(f.severity == level for f in audit)) for level in reversed(LEVELS)],
         version=__version__,

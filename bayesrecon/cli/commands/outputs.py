@@ -132,7 +132,7 @@ def _function(spec: str, what: str, option: str) -> "Predict":
 
 
 def table(result: "InputEstimate", details: bool = False) -> "Table":
-    """The fields that are told most, with their intervals; with details, also their visibility."""
+    """The fields with the best visibility and their intervals; with details, the visibility as well."""
     from rich.table import Table
 
     from bayesrecon.cli.rich_tables import number

@@ -69,13 +69,13 @@ def check_beyond(inputs: CheckInput) -> tuple[str, ...]:
     >>> from bayesrecon.estimation.scored import ScoredDraws
     >>> rng = np.random.default_rng(0)
     >>> theta = rng.normal(size=(4000, 1))
-    >>> law = lambda t: (-0.5 * t[:, 0] ** 2, np.zeros((len(t), 0)))
-    >>> law.covariance = np.zeros((0, 0))
+    >>> density = lambda t: (-0.5 * t[:, 0] ** 2, np.zeros((len(t), 0)))
+    >>> density.covariance = np.zeros((0, 0))
     >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
     >>> kept = theta[theta[:, 0] > -2.3]  # 99 of a hundred
     >>> for one in (theta, kept):
     ...     draws = ScoredDraws(one, np.full(len(one), 1 / len(one)), np.ones(len(one), int), -one)
-    ...     print(len(check_beyond(CheckInput(("mu",), draws, none, density=law))))
+    ...     print(len(check_beyond(CheckInput(("mu",), draws, none, density=density))))
     0
     1
     """

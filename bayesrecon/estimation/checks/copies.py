@@ -16,8 +16,8 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows, row_blocks
 
 _FEWEST = 3  # copies, fewer of which are let pass
-# Copies per pair of draws that agree by chance, where values lie on a grid: those of other laws agree more often, and
-# copied chains many times as often as that.
+# Allowed copies per pair of draws that agrees by chance, if values lie on a grid. Draws of other distributions agree
+# more often than that, and copied chains many times as often.
 _CHANCE = 50
 _TELLING = 10  # different states of a chain, from which another one has the same by copying
 _SHORT = 0.5  # share of the longest chain, below which what is left of a chain counts with the chain before it

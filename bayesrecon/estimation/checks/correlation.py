@@ -1,4 +1,4 @@
-"""Are parameters correlated? Of some posteriors none are, and of no other draws is it asked."""
+"""Whether any parameters are correlated."""
 
 from statistics import NormalDist
 
@@ -12,7 +12,7 @@ _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 
 
 def uncorrelated(release: PosteriorDraws) -> tuple[str, ...]:
-    """What is right of some posteriors and looks like no posterior: asked beside the result."""
+    """A warning if no two parameters are correlated, which is rare in posteriors and the rule in mean-field fits."""
     theta, weights, chain = as_rows(release.theta), np.asarray(release.weights), np.asarray(release.chain)
     d = theta.shape[1]
     if d < 2:

@@ -1,4 +1,4 @@
-"""Are draws those of an approximation? Where they disagree with the model, it is said how such are read."""
+"""Whether draws are normal, as those of an approximation are: a hint for draws that disagree with the model."""
 
 import numpy as np
 

@@ -42,7 +42,7 @@ class OfLimits(Kind):
                 f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
                 "use; supply the correlations of its estimates"
             )
-        rows, said, failures = limited(release, knowledge)
+        rows, statements, failures = limited(release, knowledge)
         return Recovery(
             rows=rows,
             release=release.name,
@@ -55,11 +55,11 @@ class OfLimits(Kind):
             gap=True,
             spectrum=np.zeros(0),
             pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
-            warnings=(*(_cost(note, release, rows) for note in release.notes), *said.remarks),
+            warnings=(*(_cost(note, release, rows) for note in release.notes), *statements.remarks),
             failures=failures,
             seconds=time.perf_counter() - start,
             presumes=presumed(release.model.name, knowledge),
-            ranges=" and ".join(said.presumed),
+            ranges=" and ".join(statements.presumed),
         )
 
 
@@ -85,8 +85,8 @@ def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], Statements, tuple[str, ...]]:
     """A row for every statistic, what the table says, and what is wrong where what was stated contradicts it."""
     total = knowledge.total
-    said = release.limits(knowledge.fields, total, knowledge.factors)
-    limits = dict(said)
+    statements = release.limits(knowledge.fields, total, knowledge.factors)
+    limits = dict(statements)
     count = limits.get("n", Limit(lower=0.0))
     wrong = ()
     if total is not None:
@@ -102,7 +102,7 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
     }  # of which moments follow from others
     needless = {s.name for s in every if s.substitute_for in known}
     names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *(n for n in limits if n not in needless)])
-    return tuple(_row(name, limits.get(name, Limit())) for name in names), said, (*wrong, *said.failures)
+    return tuple(_row(name, limits.get(name, Limit())) for name in names), statements, (*wrong, *statements.failures)
 
 
 def _row(name: str, limit: Limit) -> Row:
