@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array
 from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.metric_view import blocks
 from bayesrecon.kernels.score import log_lik
@@ -46,7 +46,7 @@ class Density:
 
 
 @partial(jax.jit, static_argnames="model")
-def _density_parts(model: Model, theta: Any, anchors: Records, coefficients: Any) -> tuple[Any, Any]:
+def _density_parts(model: Model, theta: Array, anchors: Records, coefficients: Array) -> tuple[Array, Array]:
     """The log density without the data, and the basis functions; compiled once for every number of points."""
     each = jax.vmap(jax.vmap(partial(log_lik, model), in_axes=(None, 0)), in_axes=(0, None))
     base = jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)

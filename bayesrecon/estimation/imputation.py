@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.estimation.rounding import Rounding, atoms
 from bayesrecon.estimation.span import Fit
 from bayesrecon.kernels.dense import log_likelihoods
@@ -136,10 +137,10 @@ class _Filled:
 
 
 @partial(jax.jit, static_argnames=("model", "constrained"))
-def _log_base(model: Model, constrained: tuple[bool, ...], theta: Any) -> Any:
+def _log_base(model: Model, constrained: tuple[bool, ...], theta: Array) -> Array:
     """Log density of the prior, `(T,)`, in the coordinates in which draws were rounded."""
 
-    def one(t: Any) -> Any:
+    def one(t: Array) -> Array:
         free, total = model.split(t), model.log_prior(t)
         for p, own in zip(model.parameters, constrained, strict=True):
             if not own:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,7 +20,7 @@ class Influence:
         weights: `(T,)` of the atoms.
     """
 
-    raw: Any
+    raw: np.ndarray | Stored
     combined: Float[np.ndarray, "R P"]
     weights: Float[np.ndarray, " T"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.model import Atoms, Model, Records
 from bayesrecon.running.draws_on_disk import as_rows
 
@@ -45,10 +46,10 @@ def _representable(drawn: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames="model")
-def _responses(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+def _responses(model: Model, theta: Array, records: Records, keys: Array) -> Records:
     simulate: Any = model.simulate
 
-    def one(t: Any, record: Records, key: Any) -> Records:
+    def one(t: Array, record: Records, key: Array) -> Records:
         drawn = simulate(model.constrain(t), {k: v[None] for k, v in record.items()}, key)
         return {k: v[0] for k, v in drawn.items()}
 

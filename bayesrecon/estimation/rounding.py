@@ -9,13 +9,13 @@ of each. Totals are off by about rho.
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Array, Stored
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows, column_blocks
@@ -150,7 +150,7 @@ def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding |
     return Rounding(low, high, tuple(constrained), share, share / least, summary, reasons[0] if reasons else None)
 
 
-def _distinct(theta: Any) -> int:
+def _distinct(theta: np.ndarray | Stored) -> int:
     """Number of distinct values of the coordinate with the fewest."""
     return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
@@ -173,7 +173,7 @@ def rounding_failure(release: PosteriorDraws, independent: float) -> str | None:
 
 
 @partial(jax.jit, static_argnames=("model", "constrained"))
-def atoms(model: Model, constrained: tuple[bool, ...], x: Any) -> Any:
+def atoms(model: Model, constrained: tuple[bool, ...], x: Array) -> jax.Array:
     """Unconstrained values `(T, d)` of values in the coordinates in which they were rounded."""
     parts, start = [], 0
     for p, own in zip(model.parameters, constrained, strict=True):

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesrecon.estimation.standard import Standard
+from bayesrecon.arrays import Stored
+from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.draws_on_disk import mean_and_covariance
 
-Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+Moved = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
 """For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the
 series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
 
 
-Unseen = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+Unseen = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
 """Of the same arguments, by how much `(K,)` the sums may be off since part of the records' score is not seen at all, as
 a standard deviation."""
 
@@ -30,12 +31,12 @@ class ScoredDraws:
         scores: `(T, s)` at the atoms, in the first of the same coordinates.
     """
 
-    theta: Any
+    theta: np.ndarray | Stored
     weights: Float[np.ndarray, " T"]
     chain: Int[np.ndarray, " T"]
-    scores: Any
+    scores: np.ndarray | Stored
 
-    def part(self, at: Any, scores: np.ndarray) -> "ScoredDraws":
+    def part(self, at: np.ndarray, scores: np.ndarray) -> "ScoredDraws":
         """Some of the draws, with another score."""
         weights = self.weights[at]
         return ScoredDraws(self.theta[at], weights / weights.sum(), self.chain[at], scores)

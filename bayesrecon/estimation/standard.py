@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.arrays import Stored
 
@@ -13,7 +13,7 @@ from bayesrecon.arrays import Stored
 class Standard:
     """`(raw - shift) * scale`, raw `(T, d)` in memory or in a file."""
 
-    raw: Any
+    raw: np.ndarray | Stored
     shift: np.ndarray
     scale: np.ndarray
 
@@ -50,7 +50,7 @@ class Rows:
     def __getitem__(self, at: slice) -> np.ndarray:
         return self.compute(at)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self.compute(slice(0, len(self))).astype(dtype or np.float64, copy=False)
 
 
@@ -58,7 +58,7 @@ class Rows:
 class Combined:
     """`(raw - shift) @ matrix`, in blocks of columns."""
 
-    raw: Any
+    raw: np.ndarray | Stored
     shift: np.ndarray
     matrix: np.ndarray
 

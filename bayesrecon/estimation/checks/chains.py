@@ -1,10 +1,9 @@
 """Have the chains converged, and do all have the same distribution?"""
 
-from typing import Any
-
 import numpy as np
 import scipy.special
 
+from bayesrecon.arrays import Stored
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.standard import Combined
@@ -25,7 +24,7 @@ def check_chains(inputs: CheckInput) -> tuple[str, ...]:
     return tuple(_messages(inputs.names, draws.theta, draws.chain))
 
 
-def _messages(names: tuple[str, ...], theta: Any, chain: np.ndarray) -> list[str]:
+def _messages(names: tuple[str, ...], theta: np.ndarray | Stored, chain: np.ndarray) -> list[str]:
     messages = []
     r_hat = np.concatenate([split_r_hat(part, chain) for _, part in column_blocks(theta)])
     worst = int(r_hat.argmax())

@@ -13,9 +13,10 @@ import numpy as np
 from bayesrecon.discovery import discover
 from bayesrecon.estimation.fitted_density import Density
 from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen
+from bayesrecon.estimation.standard import Rows
 
 
-def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+def nothing(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """The `Unseen` function where the whole score is visible."""
     return np.zeros(into.max(initial=-1) + 1)
 

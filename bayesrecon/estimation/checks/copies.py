@@ -7,10 +7,10 @@ resampled by their importance.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from bayesrecon.arrays import Stored
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows, row_blocks
@@ -66,7 +66,7 @@ def counted_once(release: PosteriorDraws) -> PosteriorDraws:
     )
 
 
-def _all_differ(theta: Any) -> bool:
+def _all_differ(theta: np.ndarray | Stored) -> bool:
     """Whether fewer draws repeat others than count, by a hash of each: equal ones have equal hashes."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, theta.shape[1], dtype=np.uint64) | np.uint64(1)

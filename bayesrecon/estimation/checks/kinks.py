@@ -9,19 +9,23 @@ the branch is found on it, and the scores just before and after are compared.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model
+from bayesrecon.model import Model, Records
 from bayesrecon.models.inspection import plain
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows
+
+if TYPE_CHECKING:
+    from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 _POINTS, _RECORDS, _SPREADS = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
 _LINES = 32  # lines that are searched for a branch
@@ -60,7 +64,7 @@ _OPERATIONS = {
     "reduce_min": "a minimum",
 }
 
-_kinks_found: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_kinks_found: WeakKeyDictionary[Callable[..., object], str | None] = WeakKeyDictionary()
 
 
 def refuse_kinks(release: PosteriorDraws) -> None:
@@ -144,14 +148,14 @@ class _Passes:
     """Compiled passes over points and records: the branches, values and scores at them, and the jumps beside
     branches."""
 
-    ends: Callable[..., Any]
-    jumps: Callable[..., Any]
+    ends: Callable[..., tuple[list[jax.Array], jax.Array, jax.Array]]
+    jumps: Callable[..., tuple[jax.Array, jax.Array, jax.Array, jax.Array]]
 
 
-def _compiled_passes(model: Model, traced: Any, depends: Sequence[bool]) -> _Passes:
-    def branches(theta: Any, record: Any) -> list[Any]:
+def _compiled_passes(model: Model, traced: "ClosedJaxpr", depends: Sequence[bool]) -> _Passes:
+    def branches(theta: Array, record: Records) -> list[jax.Array]:
         values = jax.tree.leaves((theta, record))
-        taken: list[Any] = []
+        taken: list[jax.Array] = []
         _run(
             traced.jaxpr,
             traced.consts,
@@ -164,26 +168,30 @@ def _compiled_passes(model: Model, traced: Any, depends: Sequence[bool]) -> _Pas
     score = jax.value_and_grad(model.log_lik)
 
     @jax.jit
-    def ends(theta: Any, records: Any, scale: Any) -> Any:
-        def single(t: Any, record: Any) -> Any:
+    def ends(theta: Array, records: Records, scale: Array) -> tuple[list[jax.Array], jax.Array, jax.Array]:
+        def single(t: Array, record: Records) -> tuple[list[jax.Array], jax.Array, jax.Array]:
             value, slope = score(t, record)
             return branches(t, record), value, jnp.linalg.norm(slope * scale)
 
         return jax.vmap(single)(theta, records)
 
     @jax.jit
-    def jumps(t0: Any, t1: Any, z0: Any, z1: Any, which: Any, scale: Any) -> Any:
-        def single(t0: Any, t1: Any, z0: Any, z1: Any, which: Any) -> Any:
-            def at(u: Any) -> tuple[Any, Any]:
+    def jumps(
+        t0: Array, t1: Array, z0: Records, z1: Records, which: Array, scale: Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        def single(
+            t0: Array, t1: Array, z0: Records, z1: Records, which: Array
+        ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+            def at(u: Array) -> tuple[Array, Records]:
                 return t0 + u * (t1 - t0), jax.tree.map(lambda a, b: a if _is_integer(a) else a + u * (b - a), z0, z1)
 
             first = branches(t0, z0)
 
-            def same_branch(u: Any) -> Any:
+            def same_branch(u: Array) -> jax.Array:
                 current = branches(*at(u))
                 return jnp.stack([jnp.all(a == b) for a, b in zip(first, current, strict=True)])[which]
 
-            def bisect(_: int, ends: Any) -> Any:
+            def bisect(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
                 low, high = ends
                 midpoint = (low + high) / 2
                 unchanged = same_branch(midpoint)
@@ -205,11 +213,11 @@ def _compiled_passes(model: Model, traced: Any, depends: Sequence[bool]) -> _Pas
     return _Passes(ends, jumps)
 
 
-def _is_integer(values: Any) -> bool:
+def _is_integer(values: Array) -> bool:
     return not jnp.issubdtype(values.dtype, jnp.floating)
 
 
-def _types(traced: Any) -> list[Any]:
+def _types(traced: "ClosedJaxpr") -> list[np.dtype]:
     return [v.aval.dtype for v in traced.jaxpr.invars]
 
 
@@ -242,14 +250,14 @@ def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -
 # The traced program
 
 
-def _inner(eqn: Any) -> Any:
+def _inner(eqn: "JaxprEqn") -> Any:
     """The program that an equation calls, where it is one."""
     if eqn.primitive.name not in _CALLS:
         return None
     return next((eqn.params[k] for k in _SUBPROGRAMS if k in eqn.params), None)
 
 
-def _smooth(eqn: Any, outermost: bool) -> bool:
+def _smooth(eqn: "JaxprEqn", outermost: bool) -> bool:
     """Whether a function of a library made this equation, of which that is known.
 
     A program inside another may have been traced for somebody else, so that only the outermost tells who called.
@@ -260,7 +268,7 @@ def _smooth(eqn: Any, outermost: bool) -> bool:
     return any(f.function_name in _SMOOTH and any(part in f.file_name for part in _LIBRARIES) for f in frames)
 
 
-def _called(eqn: Any) -> str:
+def _called(eqn: "JaxprEqn") -> str:
     """The name of the function that an equation calls; one with derivatives of its own has it in its program alone."""
     if "name" in eqn.params:
         return str(eqn.params["name"])
@@ -268,12 +276,14 @@ def _called(eqn: Any) -> str:
     return getattr(getattr(getattr(inner, "jaxpr", inner), "debug_info", None), "func_name", "")
 
 
-def _static(jaxpr: Any, depends: Sequence[bool]) -> Iterator[str]:
+def _static(jaxpr: "Jaxpr", depends: Sequence[bool]) -> Iterator[str]:
     """Names of the operations that branch by what moves."""
     yield from _branching_operations(jaxpr, depends)[1]
 
 
-def _branching_operations(jaxpr: Any, depends: Sequence[bool], outermost: bool = True) -> tuple[list[bool], list[str]]:
+def _branching_operations(
+    jaxpr: "Jaxpr", depends: Sequence[bool], outermost: bool = True
+) -> tuple[list[bool], list[str]]:
     depending, names = dict(zip(jaxpr.invars, depends, strict=True)), []
 
     def of(v: Any) -> bool:
@@ -298,18 +308,20 @@ def _branch(name: str, depends: Sequence[bool]) -> bool:
 
 
 def _run(
-    jaxpr: Any,
-    consts: Sequence[Any],
-    values: Sequence[Any],
+    jaxpr: "Jaxpr",
+    consts: Sequence[Array],
+    values: Sequence[Array],
     depends: Sequence[bool],
-    taken: list[Any],
+    taken: list[jax.Array],
     outermost: bool = True,
-) -> Any:
+) -> tuple[list[Array], list[bool]]:
     """The program's results, and whether they move; the branches that are taken are appended to `taken`."""
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(zip(jaxpr.invars, values, strict=True))
+    env: dict[Var, Array] = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(
+        zip(jaxpr.invars, values, strict=True)
+    )
     depending = dict(zip(jaxpr.invars, depends, strict=True))
 
-    def of(v: Any) -> tuple[Any, bool]:
+    def of(v: Any) -> tuple[Array, bool]:
         return (v.val, False) if hasattr(v, "val") else (env[v], depending.get(v, False))
 
     for eqn in jaxpr.eqns:
@@ -332,12 +344,12 @@ def _run(
     return [v for v, _ in result], [m for _, m in result]
 
 
-def _branch_taken(eqn: Any, operands: Sequence[Any]) -> Any:
+def _branch_taken(eqn: "JaxprEqn", operands: Sequence[Array]) -> jax.Array:
     name = eqn.primitive.name
     if name in ("abs", "sign"):
         return jnp.real(operands[0]) >= 0
     if name in ("max", "min"):
-        return operands[0] >= operands[1]
+        return jnp.asarray(operands[0] >= operands[1])
     if name == "clamp":
         low, value, high = operands
         return jnp.where(value < low, 0, jnp.where(value > high, 2, 1))

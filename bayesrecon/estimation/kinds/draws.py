@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.arrays import Stored
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
@@ -28,6 +29,7 @@ from bayesrecon.estimation.scored import ScoredDraws, summed
 from bayesrecon.estimation.solve import fit, refitted
 from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import spanning
+from bayesrecon.estimation.standard import Rows
 from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import in_coordinates
@@ -162,7 +164,7 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
     return -np.asarray(solved.influence(beta)[0])
 
 
-def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+def _unseen(problem: Problem, h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """As `scored.Unseen`: of the same totals, what the records' may differ by from those of generic ones, as the
     intervals of statistics have it; it is judged on generic records far out, where least is seen."""
     solved = problem.solved
@@ -177,7 +179,7 @@ def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.nda
     return solved.size * law_deviation * np.sqrt(np.mean(residual**2, axis=0))
 
 
-def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Any, j: np.ndarray) -> Float[np.ndarray, "M P"]:
+def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Rows, j: np.ndarray) -> Float[np.ndarray, "M P"]:
     """`E[h_p d_j l(theta, z)]` of records, `(M, P)`, from the scores at every atom."""
     release, count = embedding.release, len(next(iter(records.values())))
     d, size = release.model.dimension, release.size
@@ -192,7 +194,7 @@ def slopes_at_every_atom(embedding: OneRelease, records: Records, h: Any, j: np.
     return values
 
 
-def _draws(view: Any, scores: Any) -> ScoredDraws:
+def _draws(view: Any, scores: np.ndarray | Stored) -> ScoredDraws:
     return ScoredDraws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 
