@@ -36,7 +36,7 @@ class ScoredDraws:
     chain: Int[np.ndarray, " T"]
     scores: np.ndarray | Stored
 
-    def part(self, at: np.ndarray, scores: np.ndarray) -> "ScoredDraws":
+    def part(self, at: np.ndarray | slice, scores: np.ndarray) -> "ScoredDraws":
         """Some of the draws, with another score."""
         weights = self.weights[at]
         return ScoredDraws(self.theta[at], weights / weights.sum(), self.chain[at], scores)

@@ -26,6 +26,7 @@ from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory, memory
 from bayesrecon.estimation.scored import summed
+from bayesrecon.estimation.standard import Rows
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
 from bayesrecon.kernels.touched import scatter
 from bayesrecon.model import Progress, Records
@@ -123,9 +124,10 @@ class System:
         into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
         return np.concatenate([self._total(into, d, u, solution)[:n] for d, _, u, n in self._again("checks", None)])
 
-    def moved(self, functions: np.ndarray, coordinates: np.ndarray, into: np.ndarray) -> np.ndarray:
+    def moved(self, functions: Rows, coordinates: np.ndarray, into: np.ndarray) -> np.ndarray:
         """Influence of errors of the solution on identities, as in `estimation.scored.Moved`."""
-        count, weighted = into.max(initial=-1) + 1, functions * np.asarray(self.release.weights)[:, None]
+        count = into.max(initial=-1) + 1
+        weighted = np.asarray(functions) * np.asarray(self.release.weights)[:, None]
         # For each coordinate: the rows that depend on it, and the functions that enter each number.
         parts = []
         for coordinate in np.unique(coordinates):
