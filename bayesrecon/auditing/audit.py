@@ -141,7 +141,6 @@ def audit(
     stated_knowledge = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = cast(Knows, {k: v for k, v in stated_knowledge.items() if v is not None})
     unit = knows.get("unit")
-    unit_field = unit if isinstance(unit, str) else None
     if isinstance(source, str | Path) and is_acro(source):
         return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
     if isinstance(which.get("column"), list | tuple):
@@ -202,7 +201,7 @@ def audit(
         stage = with_accounts(look, replace(stage, untried=(*stage.untried, *unseen)), allowed)
         findings = list(stage.findings)
         if private is not None:
-            findings = [scored(f, private, model, tuple(known or ()), unit_field) for f in findings]
+            findings = [scored(f, private, model, tuple(known or ()), _unit_field(knows)) for f in findings]
         return Audit(
             findings=ordered(findings),
             name=contents.name,
@@ -285,9 +284,8 @@ def _side_by_side(source: object, which: Json) -> object:
 
 def _with_file(fitted: Audit, file: Audit) -> Audit:
     """Merge the audit of a distribution with the audit of the file that contains it."""
-    others = (
-        n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",))
-    )  # the distribution
+    # The draws of such a file are those of the distribution, which was audited.
+    others = (n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",)))
     return replace(
         fitted,
         findings=ordered([*fitted.findings, *(f for f in file.findings if f.kind != DRAWS)]),
@@ -295,6 +293,12 @@ def _with_file(fitted: Audit, file: Audit) -> Audit:
         files=file.files,
         seconds=fitted.seconds + file.seconds,
     )
+
+
+def _unit_field(knows: Knows) -> str | None:
+    """The field that identifies the units; None if there is none, or several do together."""
+    unit = knows.get("unit")
+    return unit if isinstance(unit, str) else None
 
 
 def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
@@ -325,7 +329,6 @@ def _stages(
     """
     available, skipped = channels()
     known, unit = knows.get("known") or {}, knows.get("unit")
-    unit_field = unit if isinstance(unit, str) else None
     findings: list[Finding | Open] = []
     warnings: list[str] = []
     untried: list[NotRun] = [*skipped]
@@ -343,7 +346,7 @@ def _stages(
         problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
         reference = problem.reference
         warnings += recovery.warnings
-        finding = draws_finding(recovery, unit_field, thresholds) if recovery.consistent else None
+        finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
         if finding is not None:
             findings.append(_open_draws(finding, release, problem, recovery, key))
         dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))

@@ -8,7 +8,7 @@ import pytest
 from command import KIDIQ, NAMED, NUMBERS, SIZE, X, Y, document, exact_draws, one_line, statistics, without_time
 
 import bayesrecon
-from bayesrecon.cli.inputs import parse_domains
+from bayesrecon.cli.option_values import parse_domains
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_posteriordb

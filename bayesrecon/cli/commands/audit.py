@@ -89,7 +89,7 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, write_audited
-    from bayesrecon.cli import console, inputs
+    from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
@@ -106,7 +106,7 @@ def audit(
         raise BayesreconError("--column belongs to a table of estimates with standard errors")
     if args.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
-    settings = inputs.with_constants(inputs.parse_settings(args.settings), args.constants, args.model)
+    settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     if settings and args.model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
     chosen = inputs.load_model(args.model, settings, files) if args.model else None

@@ -46,18 +46,18 @@ def deletion(
     import json
     from dataclasses import replace
 
-    from bayesrecon.cli import inputs
+    from bayesrecon.cli import inputs, option_values
     from bayesrecon.pairs import paired
 
     check_suffix(cdf, FIGURES, "--cdf")
-    shape = inputs.image_shape(image)
+    shape = option_values.image_shape(image)
     if cdf is not None and (truth is None or len(after) < 2):
         raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
     if candidates is not None and (len(after) > 1 or truth is not None):
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if args.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    domain = inputs.parse_domains(args.domain or ()) or None
+    domain = option_values.parse_domains(args.domain or ()) or None
     release_options = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
     if args.settings is None and is_table(before):
         release_options["settings"] = json.dumps({"response": response})

@@ -79,7 +79,7 @@ def game(
 
         flags["choose"] = named_choice(choose)
     if domain is not None:
-        from bayesrecon.cli.inputs import parse_intervals
+        from bayesrecon.cli.option_values import parse_intervals
 
         flags["domain"] = parse_intervals(domain)
     flags |= {} if epsilon is None else {"epsilon": epsilon}

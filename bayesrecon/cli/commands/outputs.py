@@ -54,13 +54,13 @@ def outputs(
 
     Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
     """
-    from bayesrecon.cli import inputs
+    from bayesrecon.cli import option_values
     from bayesrecon.cli.audits import check_writable
     from bayesrecon.posteriors.formats.npz import read_array
 
     check_suffix(html, (".html", ".htm"), "--html")
     check_writable(html, args.out)
-    shape = inputs.image_shape(image)
+    shape = option_values.image_shape(image)
     _check(audit, outputs, html, fail_on, attack, decoder)
     predict = _function(model, "the model's function", "MODEL")
     decode = None if decoder is None else _function(decoder, "the decoder's function", "--decoder")

@@ -134,13 +134,13 @@ def _draws(args: Arguments) -> "Release":
 
 
 def _mode(args: Arguments) -> "Release":
-    from bayesrecon.cli import inputs
+    from bayesrecon.cli import inputs, option_values
     from bayesrecon.posteriors.printed.modes import mode_of_table
 
     (path,) = args.release
     if args.model is None:
         raise BayesreconError(f"{path} is a table of a mode: name its model with --model")
-    settings = inputs.with_constants(inputs.parse_settings(args.settings), args.constants, args.model)
+    settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     return mode_of_table(path, inputs.at_power(inputs.load_model(args.model, settings), args.power))
 
 
