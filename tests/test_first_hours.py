@@ -165,6 +165,7 @@ def test_a_user_of_scikit_learn(hour):
     assert "before" in told
 
 
+@pytest.mark.large
 def test_a_notebook(hour):
     """The trace's notebook runs from top to bottom, and says how many patients there were."""
     pytest.importorskip("nbclient", reason="the extra bayesrecon[docs] is not installed")

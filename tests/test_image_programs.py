@@ -63,6 +63,7 @@ def test_linear_outputs(folder, end, tmp_path):
     assert "800 images are known" in (tmp_path / "OUTPUTS.md").read_text()
 
 
+@pytest.mark.large
 def test_programs_of_vicious_classifiers_keep_rows_and_write_pages(folder, end, tmp_path):
     asked = ("--data", folder, "--part", "all")
     rows = end("games.vicious", "vicious 5 logits 0", "honest 0 softmax 0", *asked)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from parts import slow_then_large
 
 from bayesrecon.running.engine import using
 
@@ -42,8 +43,7 @@ def test_coverage_studies(program):
     assert rows[0]["repetitions"] == "6"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("study, repetitions, count", [("bounds", 10, 2), ("planner", 10, 2)])
+@pytest.mark.parametrize("study, repetitions, count", slow_then_large(("planner", 10, 2), ("bounds", 10, 2)))
 def test_other_studies(program, study, repetitions, count):
     both(lambda: program("calibration").STUDIES[study](repetitions), count)
 

@@ -52,6 +52,7 @@ def test_intervals_cover(model, simulate):
     assert false_alarms <= 2
 
 
+@pytest.mark.large
 def test_z_scores_over_linear_posteriors(database):
     """Recovered against true over every second posterior of posteriordb with reference draws."""
     z, error = [], []

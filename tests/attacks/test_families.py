@@ -2,13 +2,13 @@
 
 import pytest
 from families import RECORDS, model_of, simulated
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["negative binomial", "censored normal"])
+@pytest.mark.parametrize("name", slow_then_large("censored normal", "negative binomial"))
 def test_the_number_of_records_is_found(name):
     """Within five standard deviations of its interval, with draws that no check objects to."""
     model = model_of(name)

@@ -339,6 +339,7 @@ def resampled_logistic(data, draws, rng):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_intervals_hold_where_draws_are_few_and_the_spectrum_decays():
     """A thousand draws of a logistic regression on 200 records: no bias that the stated errors do not cover."""
     model, rng, outcomes = from_numpyro(standard_logistic, {"a": (), "b": (), "y": ()}), np.random.default_rng(0), []

@@ -332,6 +332,7 @@ def test_a_fit_of_brms_is_attacked_with_no_other_argument():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_draws_with_correlated_effects_give_statistics():
     """A column of ones has no units, and normal laws have scales and effects that are large together."""
     found = bayesrecon.audit(FIXTURES / "brms-correlated.rds", remedies=False)

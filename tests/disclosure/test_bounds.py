@@ -5,6 +5,7 @@ import pytest
 import summaries
 import variational
 from gridded import logistic, poisson
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
@@ -60,8 +61,7 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("digits", [None, 4])
+@pytest.mark.parametrize("digits", slow_then_large(4, None))
 def test_a_mean_field_bounds_what_it_does_not_tell(digits):
     """Its equations hold n and leave the means open, but for what records of the domain can have."""
     start = summaries.mode(summaries.MODEL, summaries.DATA, summaries.start())
@@ -77,6 +77,7 @@ def test_a_mean_field_bounds_what_it_does_not_tell(digits):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_bounds_cover():
     """Stated to hold jointly at 99 %: at least 7 of 8 data sets (at 98 % a false alarm in a hundred runs; bounds that
     hold for half of all sets pass once in 28), many more in benchmarks/draws/calibration.py."""

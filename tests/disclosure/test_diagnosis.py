@@ -207,6 +207,7 @@ def test_the_index_grows_with_what_a_model_sees():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_standard_errors_are_the_scatter_between_chains(database):
     """Ten chains of every third linear posterior with draws, recovered separately: no truth is needed.
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from conjugate import regression_model, sample_regression
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
@@ -20,8 +21,7 @@ def blocks(release, size, count):
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size, count", [(100, 100), (1000, 10)])
+@pytest.mark.parametrize("size, count", slow_then_large((1000, 10), (100, 100)))
 def test_planned_error_of_thinner_releases(database, size, count):
     """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
     release = from_posteriordb("kidiq-kidscore_momiq")

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from conjugate import regression_model, sample_regression
+from parts import slow_then_large
 from untouched import DENSITIES, log_gamma, normal, student
 
 import bayesrecon
@@ -25,8 +26,7 @@ def test_draws_as_they_were_pass(law):
     assert [checked(law, *law(np.random.default_rng([seed, 1]), 2000)) for seed in range(20)] == [()] * 20
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("law", DENSITIES)
+@pytest.mark.parametrize("law", slow_then_large(*DENSITIES, slow=2))
 def test_draws_as_they_were_fail_as_seldom_as_the_level_says(law):
     """Two of 600 have a probability of 1.5 % at the level."""
     made = [(seed, draws) for seed in range(300) for draws in (1000, 4000)]

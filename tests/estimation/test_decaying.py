@@ -48,6 +48,7 @@ def test_few_features_and_a_forecast():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_little_seen_of_a_score_is_no_disagreement():
     """Twelve covariates and 1,000 draws: of the totals that the identities are made of more is not seen than their
     sampling errors are. This set failed before that was allowed for."""

@@ -70,6 +70,7 @@ def test_a_line_of_a_polynomial_ends():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_twelve_covariates_and_a_thousand_draws_are_no_failure():
     """Of normal covariates that nobody knows; a law found too wide hides half of what the score is made of."""
     _, data, release = simulated("logistic", 12, 2)

@@ -3,6 +3,7 @@
 import conjugate
 import numpy as np
 import pytest
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.digits import round_to
@@ -92,8 +93,7 @@ def test_releases_with_cells_are_pooled_by_their_errors(printed):
     assert abs(found["n"].estimate - truth["n"]) < 4 * found["n"].se < 4 * one.se
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("digits", [2, 3])
+@pytest.mark.parametrize("digits", slow_then_large(3, 2))
 def test_intervals_cover(digits):
     """Of 5 statistics in 20 releases; below 0.88 once in two hundred runs for independent ones."""
     inside = []

@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import pytest
 from families import model_of, simulated
 from gridded import logistic, poisson
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.estimation import basis, locate, record_weights, solve
@@ -65,8 +66,7 @@ def test_finitely_many_values_need_no_search(monkeypatch):
     assert len(passes) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [100, 101, 102])
+@pytest.mark.parametrize("seed", slow_then_large(102, 101, 100))
 def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
     """Most of the domain is more informative than the data: the generic records must not settle there."""
     data, release, domain = poisson(np.random.default_rng(seed))
@@ -76,8 +76,7 @@ def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
     assert abs(found["mean(y)"].estimate - data["y"].mean()) < 4 * found["mean(y)"].se
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [100, 101, 102])
+@pytest.mark.parametrize("seed", slow_then_large(102, 101, 100))
 def test_data_are_found_without_a_domain(seed):
     """Records far away that hardly any draw can see must not stand in for the data."""
     _, release, _ = logistic(np.random.default_rng(seed))

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parts import slow_then_large
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
@@ -193,8 +194,7 @@ def test_the_white_box_wins_where_the_other_records_are_known(game):
     assert (row.wins, row.sees) == (15, "parameters")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", ["diabetes-linear", "diabetes-ridge", "cancer-logistic"])
+@pytest.mark.parametrize("game", slow_then_large("diabetes-ridge", "diabetes-linear", "cancer-logistic"))
 def test_the_white_box_wins_nearly_always(game):
     """At 99 % each, 8 or more of 300 rounds are lost in 1.1 % of runs."""
     row = play(load(game, adversaries=WhiteBox(), others=True, distinct=True), n=300, seed=1, workers=1).rows[0]

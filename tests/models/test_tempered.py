@@ -91,6 +91,7 @@ def test_single_records_have_the_law_of_the_model_not_of_the_power(power):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_answers_of_a_tempered_item_response_model():
     rng, (persons, items) = np.random.default_rng(5), (60, 12)
     model, known = answers(persons, items), design(persons, items)

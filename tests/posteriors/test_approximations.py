@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import summaries
 import variational
+from parts import slow_then_large
 from summaries import DATA, MODEL, TRUTH
 
 import bayesrecon
@@ -52,8 +53,7 @@ def test_a_mode_in_the_printed_parameters():
     assert found["n"].estimate == pytest.approx(80, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("coordinates", ["unconstrained", "constrained"])
+@pytest.mark.parametrize("coordinates", slow_then_large("constrained", "unconstrained"))
 def test_mean_and_covariance_of_draws(coordinates):
     draws = conjugate.sample_regression(DATA["x"], DATA["y"], 20_000, np.random.default_rng(3))
     variance = draws["variance"][0]
@@ -67,6 +67,7 @@ def test_mean_and_covariance_of_draws(coordinates):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_a_few_records_are_not_biased_by_the_normal_law():
     few = {k: v[:8] for k, v in DATA.items()}
     draws = conjugate.sample_regression(few["x"], few["y"], 400_000, np.random.default_rng(4))
@@ -75,8 +76,7 @@ def test_a_few_records_are_not_biased_by_the_normal_law():
     assert abs(n.estimate - 8) < 4 * n.se < 0.4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fit", ["full rank", "mean field"])
+@pytest.mark.parametrize("fit", slow_then_large("mean field", "full rank"))
 def test_a_printed_variational_fit_bounds_the_statistics(laplace, fit):
     optimum = variational.optimum(MODEL, DATA, *laplace, full=fit == "full rank")
     mean, covariance = summaries.cut(*optimum, 4)

@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
+from parts import slow_then_large
 from scipy import stats
 
 from bayesrecon.diagnostics import effective_sample_size
@@ -139,8 +140,7 @@ def test_the_next_process_compiles_no_chain(tmp_path):
     assert second[2] == first[2]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["sequential", "vectorized"])
+@pytest.mark.parametrize("method", slow_then_large("sequential", "vectorized"))
 def test_ranks_of_the_truth_are_uniform(method):
     """Simulation-based calibration (Talts et al. 2018): a parameter drawn from the prior is any of the draws from the
     posterior of data that it made."""
@@ -162,6 +162,7 @@ def test_ranks_of_the_truth_are_uniform(method):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_draws_are_worth_what_those_of_numpyro_are():
     """NumPyro's own driver: as many effective draws, and as many gradients, of one transition as of the other."""
     from numpyro.infer import MCMC, NUTS

@@ -81,7 +81,8 @@ def test_every_form_of_a_file_says_the_same(path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "a bomb of objects" else n for n in HOSTILE]
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow, pytest.mark.large]) if n == "a bomb of objects" else n for n in HOSTILE],
 )
 def test_hostile_files_are_refused_in_one_line(tmp_path, name):
     path = tmp_path / "a.rds"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from parts import slow_then_large
 from sklearn.datasets import load_diabetes, load_wine
 
 import bayesrecon
@@ -53,8 +54,7 @@ def test_many_outputs_are_taken_one_by_one(monkeypatch):
     assert sum(ranked()) >= 9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.3, 0.1])
+@pytest.mark.parametrize("share", slow_then_large(0.1, 0.3))
 def test_stated_probabilities_are_not_too_large(share):
     """Over 20 splits of wine: as often right as stated, but for 3.5 standard errors (1 in 4,000)."""
     stated, right = [], []

@@ -225,6 +225,7 @@ def test_draws_of_other_data_say_nothing(answered):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_surgical_deaths(database):
     """Twelve hospitals: all deaths exact with the operations known; with their number unknown, both recovered."""
     data = find("surgical_model").records(read_data(open_database(), "surgical_data"))
@@ -244,6 +245,7 @@ def test_surgical_deaths(database):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_counties_are_counted(database):
     """Radon in 85 counties, nothing known but their number: records per county from the draws alone."""
     name = "radon_variable_intercept_noncentered"

@@ -115,7 +115,7 @@ def test_what_has_no_shipped_model_is_recovered_by_its_program(database, name):
 
 @pytest.mark.slow
 def test_the_verbs_find_it_by_its_name(run, database):
-    name = "kilpisjarvi_mod-kilpisjarvi"
+    name = "kidiq_with_mom_work-kidscore_mom_work"
     assert name in available()[0]
     found = document(run("recover", name, "--draws", 1000, "--json"))
     assert {row["verdict"] for row in found["statistics"]} == {"determined"}
@@ -129,10 +129,10 @@ def test_it_is_sampled_by_its_program_where_there_are_no_draws(database, tmp_pat
     """As if its draws were missing."""
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
     monkeypatch.setattr("bayesrecon.posteriors.made.reference.has_reference_draws", lambda *_: False)
-    name = "kilpisjarvi_mod-kilpisjarvi"
+    name = "kidiq_with_mom_work-kidscore_mom_work"
     release = from_posteriordb(name, say=lambda _: None)
-    assert release.model.name == "kilpisjarvi"
-    assert abs(bayesrecon.recover(release)["n"].estimate - 62) < 5
+    assert release.model.name == "kidscore_mom_work"
+    assert abs(bayesrecon.recover(release)["n"].estimate - 434) < 25
     assert built_file(database, name) is not None
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from parts import slow_then_large
 
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
@@ -97,8 +98,9 @@ TWINS = {
 }
 
 
-@pytest.mark.slow  # NUTS and two recoveries each
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize(
+    "name", slow_then_large("linear", "waiting", "grouped", "heavy", "logistic", slow=3)
+)  # NUTS and two recoveries each
 def test_twins_recover_the_same(name):
     program, twin, record, domain, constants = TWINS[name]
     # Of a program of Stan no responses are drawn: without them, twins look for the data on the same records.
