@@ -68,10 +68,23 @@ def programs_forgotten():
 @pytest.fixture(scope="module")
 def hardly_optimised():
     """Programs that run once or twice: optimising them takes longer than it saves, in the slow part too."""
+    with optimisations(False):
+        yield
+
+
+@pytest.fixture
+def optimised():
+    """Programs that run for long: without optimisations, a convolution takes ten times as long."""
+    with optimisations(True):
+        yield
+
+
+@contextlib.contextmanager
+def optimisations(wanted):
     import jax
 
     before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
+    jax.config.update("jax_disable_most_optimizations", not wanted)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
 

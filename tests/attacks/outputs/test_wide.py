@@ -52,6 +52,7 @@ def test_sizes_are_the_published_ones():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_classifier_and_decoder_train_together_and_go_on(tmp_path):
     pytest.importorskip("flax", reason="Flax is not installed")
     rng = np.random.default_rng(0)
