@@ -47,6 +47,7 @@ def test_there_is_one_of_each():
     assert [sum(word in text for text in SKELETONS) for word in words] == [1] * 5
 
 
+@pytest.mark.slow
 def test_a_model(added):
     added(bayesrecon.models, "waiting", "MODELS = ")
     model = bayesrecon.models.load("waiting_times", shape=2.0)
@@ -59,6 +60,7 @@ def test_a_model(added):
         assert abs(found[name].estimate - true) < 4.5 * found[name].se  # false alarm: 7e-6
 
 
+@pytest.mark.slow
 def test_a_kind_of_release(added):
     """One new file: `recover` weighs its errors, and verbs and attacks that take what it is derived from take it."""
     added(kinds, "noisy", "KIND = ")
@@ -116,6 +118,7 @@ def test_a_source(added, in_the_guarded_process, tmp_path):
         formats.read_draws(path)
 
 
+@pytest.mark.slow
 def test_a_channel(added, tmp_path):
     from bayesrecon.auditing import channels
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from parts import slow_then_large
 
 from bayesrecon.cli import commands
 
@@ -42,6 +43,12 @@ VERBS = {
     "sanitise": ("sanitise", "fit.nc", *MODEL, "-o", "safe.nc"),
     "demo": ("demo",),
 }
+KILLED = slow_then_large(
+    ("fit", signal.SIGTERM),
+    *((verb, signal.SIGKILL) for verb in VERBS),
+    *((verb, signal.SIGTERM) for verb in VERBS if verb != "fit"),
+    slow=1 + len(VERBS),
+)
 SCRATCH = {"recover", "diagnose", "reconstruct", "deletion"}
 """Verbs that keep draws in a scratch file, which the test has to see before it kills them."""
 
@@ -89,8 +96,7 @@ def test_every_verb_is_here():
     assert set(VERBS) == {info.name for info in pkgutil.iter_modules(commands.__path__)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize(("name", "number"), KILLED)
 def test_a_killed_verb_leaves_no_large_file(tmp_path, inputs, name, number):
     own = [p.name for p in inputs.iterdir()]
     shutil.copytree(inputs, tmp_path / "work")

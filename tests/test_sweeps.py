@@ -48,6 +48,7 @@ def test_other_studies(program, study, repetitions, count):
     both(lambda: program("calibration").STUDIES[study](repetitions), count)
 
 
+@pytest.mark.slow
 def test_workers_count_failed_checks_like_one_process(program):
     checks = program("checks")
 

@@ -57,6 +57,7 @@ def test_a_field_that_is_lost_may_lie_anywhere():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_an_error_far_below_its_floor_is_not_believed():
     """Of twelve records' long tails too few draws were seen: n was 10.35 ± 0.49, "determined", with a floor of 64."""
     release = simulated("beta", model_of("beta"), 1, 2000, 12)[1]

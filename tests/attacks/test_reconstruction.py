@@ -47,6 +47,7 @@ def test_default_from_the_published_start_for_every_size(database):
     check_sizes(from_posteriordb("kidiq-kidscore_momiq", draws=1000), (50, 100, 200, 400, 800, 1600), "published")
 
 
+@pytest.mark.slow
 def test_a_perfect_match_needs_few_records(small):
     """Four features: a handful of weighted records has the whole posterior's score."""
     _, release = small

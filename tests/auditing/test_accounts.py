@@ -68,6 +68,7 @@ def test_rows_behind_a_logarithm_are_found_beside_others():
     assert any(f.severity == "high" and "sample_stats/mean" in f.where for f in found.findings)
 
 
+@pytest.mark.slow
 def test_statistics_beside_parameters_in_formats_without_groups():
     rng = np.random.default_rng(0)
     draws = {"coef": hiding.DRAWS["coef"], "sigma": hiding.DRAWS["sigma"]}

@@ -90,6 +90,7 @@ def test_remedies_are_tried(everything):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_remedies_of_an_ordinary_file(tmp_path):
     """A NumPyro fit in single precision, saved by ArviZ: predictions hold against the private data."""
     import arviz
@@ -198,6 +199,7 @@ def test_log_densities_under_another_name_are_attacked(everything):
         assert found.verdict == "findings"
 
 
+@pytest.mark.slow
 def test_an_attack_that_fails_leaves_its_finding(everything):
     """Gaps in the log densities: they are not cleared, and what to do stands beside it; other terms are solved for."""
     gaps = everything["__log_density__"].copy()

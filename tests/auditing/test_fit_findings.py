@@ -15,6 +15,7 @@ def release():
     return gaussian(MODEL, *summaries.mode(MODEL, DATA, summaries.start()), jacobian=True)
 
 
+@pytest.mark.slow
 def test_a_mode_with_its_covariance(release):
     found = bayesrecon.audit(release, data=DATA, remedies=False)
     assert (found.verdict, found.severity, found.format) == ("findings", "medium", "fit")
@@ -32,6 +33,7 @@ def test_remedies_are_tried(release):
     assert remedies[2].predicted > 5 * remedies[1].predicted > 25 * remedies[0].predicted > 0
 
 
+@pytest.mark.slow
 def test_a_fit_that_determines_nothing_is_not_cleared():
     x, y = np.random.default_rng(0).normal(size=(2, 50))
     found = bayesrecon.audit(sm.Logit((y > 0).astype(float), sm.add_constant(x)).fit(disp=0), remedies=False)

@@ -83,6 +83,7 @@ def test_a_clean_file_is_cleared_and_everything_in_it_accounted_for(name, tmp_pa
     assert found.advice.startswith(CLEARED)
 
 
+@pytest.mark.slow
 def test_a_log_density_gives_the_number_of_records_whatever_its_name(tmp_path):
     for name in ("target_log_prob", "minuslogpost", "deviance", "log_likelihood"):
         path = BY_ID["honest", f"nc: log density as sample_stats/{name}"].make(tmp_path)

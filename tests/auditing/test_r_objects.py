@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 import r_written
-from quick import quick
 from r_written import FIXTURES
 
 import bayesrecon
@@ -102,6 +101,7 @@ def test_the_number_of_records_is_left_in_a_stripped_fit():
     assert "n = 60 by the beginning of a factor" in told.summary
 
 
+@pytest.mark.slow
 def test_estimates_are_attacked_as_the_table_that_they_are():
     found = bayesrecon.audit(FIXTURES / "summary_lm-stripped.rds", data=str(FIXTURES / "patients.csv"), remedies=False)
     assert found.verdict == "findings"
@@ -281,7 +281,8 @@ def test_leaves_of_a_tree_of_classes_tell_the_class_of_their_records():
     assert {i.name: i.estimate for i in told.evidence} == {"n[response=0]": 43.0, "n[response=1]": 17.0}
 
 
-@pytest.mark.parametrize("name", quick(["brms.rds", "brms-data_removed.rds"], ["brms-data_removed.rds"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["brms.rds", "brms-data_removed.rds"])
 def test_a_fit_of_brms_gives_its_model_and_what_its_draws_leave_out(name):
     """Log densities of the file are those of the model at its draws, the private data in place."""
     contents = held(name)

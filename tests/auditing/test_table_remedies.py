@@ -14,6 +14,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_regression_table_is_a_finding(file):
     found = audit(file, "ols", correlations=file.with_name("related.csv"), remedies=False)
     assert found.verdict == "findings"

@@ -51,6 +51,7 @@ def test_effects_of_eight_schools_give_their_records(database):
     assert found.found.exposure in (Exposure.MOST, Exposure.EVERY)
 
 
+@pytest.mark.slow
 def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
     """The schools' effects in another order, which is a data set that the same standard errors go with."""
 

@@ -127,6 +127,7 @@ def tables(tmp_path_factory):
     return files, folder / "candidates.csv", (x[0], y[0])
 
 
+@pytest.mark.slow
 def test_the_record_between_two_tables(tables):
     ((before, one), (after, two)), candidates, record = tables
     related = "--model", "ols", "--correlations", one, "--correlations", two

@@ -23,6 +23,7 @@ def test_options_of_every_attack_are_listed(run, attack):
     assert "takes" in done.out
 
 
+@pytest.mark.slow
 def test_records_on_the_command_line(database, run, tmp_path):
     data = read_data(open_database(), "eight_schools")
     lines = ["school,sigma", *(f"{i + 1},{s}" for i, s in enumerate(data["sigma"]))]

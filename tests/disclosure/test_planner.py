@@ -36,6 +36,7 @@ def test_planned_error_of_thinner_releases(database, size, count):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_planned_error_of_ten_thousand_exact_draws():
     """Predicted from 10,000 exact draws, measured on 40 independent sets of as many."""
     rng = np.random.default_rng(2)

@@ -256,6 +256,7 @@ def test_it_comes_back_from_a_file(safe, tmp_path):
     assert json.loads(json.dumps(safe.to_dict())) == safe.to_dict()
 
 
+@pytest.mark.slow
 def test_the_secret_is_a_function_of_what_is_sanitised(model):
     key = b"0" * 32
     first = keyed(key, "data", "model", "100.0")

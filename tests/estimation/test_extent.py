@@ -80,6 +80,7 @@ def test_twelve_covariates_and_a_thousand_draws_are_no_failure():
     assert row.lower <= len(data["y"]) <= row.upper
 
 
+@pytest.mark.slow
 def test_a_law_of_impossible_records_stays_where_it_is(logistic):
     _, release, embedding = logistic
     knowledge, rng = check_knowledge(release.model), np.random.default_rng(1)

@@ -82,6 +82,7 @@ def test_a_score_that_jumps_is_refused_by_name(name):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_single_records_are_refused_as_well():
     made, _ = KINKED["absolute errors"]
     x = np.linspace(-1, 1, 30)

@@ -30,6 +30,7 @@ def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
     assert np.ptp([n.estimate for n in found]) < 1e-6
 
 
+@pytest.mark.slow
 def test_units_far_from_one_are_found_whatever_the_seed(database):
     """Incomes of tens of thousands, seen from standardised records: their squares are below rounding."""
     release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
@@ -49,6 +50,7 @@ def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypat
     assert found["n"].verdict != "determined"
 
 
+@pytest.mark.slow
 def test_finitely_many_values_need_no_search(monkeypatch):
     """Their generic records are the same wherever the data lie."""
 

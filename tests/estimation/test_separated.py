@@ -8,6 +8,7 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.estimation import basis, separated
@@ -47,9 +48,7 @@ def line(groups, rng):
     return from_draws({"a": draws[None, :, :groups], "b": draws[None, :, groups]}, line_model(groups))
 
 
-@pytest.mark.parametrize(
-    ("release", "groups"), [(line, 12), *(pytest.param(effects, k, marks=pytest.mark.slow) for k in (12, 50))]
-)
+@pytest.mark.parametrize(("release", "groups"), slow_then_large((line, 12), (effects, 12), (effects, 50), slow=2))
 def test_groups_one_by_one_are_all_together(monkeypatch, release, groups):
     release = release(groups, np.random.default_rng(groups))
     together = bayesrecon.recover(release)

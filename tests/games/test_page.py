@@ -4,6 +4,8 @@ import math
 import re
 from pathlib import Path
 
+import pytest
+
 from bayesrecon import games
 from bayesrecon.games.adversary import named_adversaries
 from bayesrecon.games.named_games import named_learners
@@ -11,6 +13,7 @@ from bayesrecon.games.named_games import named_learners
 PAGE = (Path(__file__).resolve().parents[2] / "docs/deletion_games.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_its_python_runs(capsys):
     found = {"__name__": __name__}  # where dataclasses look their module up
     printed = []

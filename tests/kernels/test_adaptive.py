@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pytest
 from families import model_of
 
 import bayesrecon
@@ -55,6 +56,7 @@ def test_splitting_a_record_changes_nothing(regression):
     np.testing.assert_allclose(one, two, atol=1e-8 * np.abs(one).max())
 
 
+@pytest.mark.slow
 def test_records_whose_scores_overflow_are_told():
     """Where one draw in hundreds puts a record where its density, or a derivative of it, is no number."""
     for name, wild in (("beta", 40.0), ("truncated normal", -60.0)):

@@ -8,6 +8,7 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
+from parts import slow_then_large
 
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
@@ -73,6 +74,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
     assert {name for name in named.ravel() if not name.startswith("own")} == {"mu", "tau", "sigma"}
 
 
+@pytest.mark.slow
 def test_sparse_scores_equal_dense_ones(both, monkeypatch):
     dense, sparse, _, probes = both
     monkeypatch.setattr("bayesrecon.kernels.adaptive._LARGE", 0)
@@ -81,13 +83,7 @@ def test_sparse_scores_equal_dense_ones(both, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "parts, atoms",
-    [
-        pytest.param(2, None, marks=pytest.mark.slow),
-        pytest.param(4, np.arange(5, 600, 7), marks=pytest.mark.slow),
-        pytest.param(2, np.arange(5, 600, 7), marks=pytest.mark.slow),
-        pytest.param(4, None, marks=pytest.mark.slow),
-    ],
+    "parts, atoms", slow_then_large((4, None), (2, np.arange(5, 600, 7)), (2, None), (4, np.arange(5, 600, 7)), slow=2)
 )
 def test_moments_and_cross(both, parts, atoms):
     dense, sparse, basis, probes = both

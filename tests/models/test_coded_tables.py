@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError, Note
@@ -217,7 +218,7 @@ def test_an_invalid_formula_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ols", "logit", "poisson"])
-@pytest.mark.parametrize("digits", [2, 3, 4])
+@pytest.mark.parametrize("digits", slow_then_large(3, 2, 4))
 def test_counts_of_simulated_tables_lie_inside(kind, digits):
     """Every one of them: intervals are bounds, and rounding is known."""
     rng = np.random.default_rng(digits)

@@ -29,6 +29,7 @@ def score(derived, phi, records):
     return np.asarray(jax.jit(jax.grad(total))(phi))
 
 
+@pytest.mark.slow
 @in_float64
 def test_a_mode_is_stationary():
     at, covariance = summaries.mode(MODEL, DATA, summaries.start())

@@ -11,6 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.matched import mosaic, plot_matched
 
 
+@pytest.mark.slow
 def test_a_match_in_every_form(tmp_path):
     release, _ = trained("softmax", 12)
     found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=6, restarts=1, steps=5))

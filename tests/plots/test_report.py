@@ -56,6 +56,7 @@ def test_hostile_text_stays_text():
     assert "".join(page.words).count(HOSTILE) > 10
 
 
+@pytest.mark.slow
 def test_the_report_stands_alone(full, tmp_path):
     path = full.save_report(tmp_path / "report.html")
     text = path.read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ def laplace():
     return summaries.mode(MODEL, DATA, summaries.start())
 
 
+@pytest.mark.slow
 def test_mode_and_covariance_give_the_statistics_to_all_digits(laplace):
     found = bayesrecon.recover(gaussian(MODEL, *laplace, jacobian=True))
     assert not found.failures

@@ -38,6 +38,7 @@ def compiled():
     jax.monitoring.unregister_event_duration_listener(listen)
 
 
+@pytest.mark.slow
 def test_a_chain_is_two_programs_and_the_next_call_compiles_none(compiled):
     model = load("Rate_1_model")
     nuts(model, COIN, key=1, **FEW)

@@ -377,6 +377,7 @@ LITTLE = settings(
 )
 
 
+@pytest.mark.slow
 @given(text=TEXT)
 @LITTLE
 def test_any_csv_is_read_or_refused(tmp_path, text):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import summaries
+from parts import slow_then_large
 from summaries import DATA, MODEL, TRUTH
 
 import bayesrecon
@@ -35,6 +36,7 @@ def points():
     return draws(DATA, 120)
 
 
+@pytest.mark.slow
 def test_the_posterior_itself_gives_the_statistics_exactly(points):
     found = bayesrecon.recover(from_log_density(MODEL, log_posterior(MODEL, DATA), points))
     assert not found.failures
@@ -58,7 +60,7 @@ def normal(data, count, rng):
     return law.logpdf, law.rvs(count, random_state=rng)
 
 
-@pytest.mark.parametrize("count, runs", [(80, 1), *(pytest.param(n, 12, marks=pytest.mark.slow) for n in (8, 300))])
+@pytest.mark.parametrize("count, runs", [(80, 1), *slow_then_large((8, 12), (300, 12), slow=0)])
 def test_what_an_approximation_is_off_is_in_the_errors(count, runs):
     rng, held = np.random.default_rng(7), []
     for _ in range(runs):

@@ -144,6 +144,7 @@ def test_results_of_statsmodels_are_those_in_python(save, name):
     np.testing.assert_allclose(np.asarray(found.theta), np.asarray(expected.theta), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_result_of_arrays_gives_its_statistics_exactly(save):
     found = bayesrecon.recover(release_of(save("ols_arrays.pickle")))
     assert found["n"].estimate == pytest.approx(saving.COUNT, abs=1e-6)
@@ -363,6 +364,7 @@ def test_sparse_matrices_are_written_out(tmp_path):
     np.testing.assert_array_equal(parts["columns"].values, dense)
 
 
+@pytest.mark.slow
 def test_from_statsmodels_after_remove_data():
     import statsmodels.formula.api as smf
 

@@ -85,6 +85,7 @@ def test_densities():
     assert deleted(found)["n"].estimate == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_what_cannot_be():
     before, after = laplace(DATA), laplace(without([7]))
     pair, reverse = bayesrecon.deletion(before, after), bayesrecon.deletion(after, before)

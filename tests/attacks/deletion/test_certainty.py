@@ -34,6 +34,7 @@ def cancer(seed):
     return (x - x.mean(0)) / x.std(0), y[order]
 
 
+@pytest.mark.slow
 def test_a_result_says_how_probable_its_label_is(tmp_path):
     stated, right, found = played(*cancer(0), range(12), 0.01)
     assert stated[right].mean() > stated[~right].mean()

@@ -102,6 +102,7 @@ def test_an_error_that_nothing_checks_is_conditional():
     assert "if training left a gradient of 1e-06 or less" in found.headline
 
 
+@pytest.mark.slow
 def test_conditioning_is_the_informed_adversary_of_any_model():
     """Posterior draws: with all records but one known, what is left determines that record."""
     x, y = X[:, :1], LINE

@@ -52,6 +52,7 @@ def test_other_changes_are_reported_as_no_step():
     refused("as short as rounding", bayesrecon.reconstruct, bayesrecon.deletion(before, near), attack=OneStep())
 
 
+@pytest.mark.slow
 def test_newton_steps_are_retraining_of_least_squares_and_near_it_else():
     for loss, tolerance in (("squared", 1e-9), ("softmax", 0.1)):
         data, before = trained(loss)

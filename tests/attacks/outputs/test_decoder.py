@@ -43,6 +43,7 @@ def test_it_reconstructs_better_than_the_mean_image(images, project):
     assert decoder(project(flat)).shape == (50, 144)
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(images, project, tmp_path):
     path = tmp_path / "kept.npz"
     whole = train_decoder(project, images, network=SMALL, schedule=SHORT)
@@ -109,6 +110,7 @@ def test_what_it_cannot_take(images, project, change, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_outputs_of_another_width_are_refused(images, project):
     decoder = train_decoder(project, images[:50], schedule=Schedule(epochs=1, batch=50))
     for bad in (np.zeros((2, 9)), np.zeros(10), np.full((2, 10), np.inf)):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon import WeightedRecords
@@ -74,8 +75,7 @@ def test_slopes_are_the_gradient_of_the_objective(few, count, reduced):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count, reduced", [(2, True), (5, False), (0, True)])
+@pytest.mark.parametrize("count, reduced", slow_then_large((5, False), (0, True), (2, True), slow=2))
 def test_in_finite_rank_the_basis_takes_the_same_steps(small, count, reduced):
     """Slopes from the second derivatives of the basis, against the sweep through every record at every atom."""
     data, release = small

@@ -50,6 +50,7 @@ def test_a_count_has_its_most_probable_value():
     np.testing.assert_allclose(found.sd, np.sqrt([0.6, 3.5]), rtol=0.03)
 
 
+@pytest.mark.slow
 def test_a_real_value_has_its_expectation_over_the_draws():
     theta = np.random.default_rng(2).normal(size=(500, 2)) * [1.0, 0.2] + [2.0, -3.0]
     found = guesses(observed(lambda eta: dist.Normal(jax.numpy.exp(eta), 0.5)), theta, "y")["y"]

@@ -15,6 +15,7 @@ from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 
 
+@pytest.mark.slow
 def test_structured_kernel_is_the_dense_one(loose):
     """Colours, products per coordinate and sweeps give what full gradients and Hessians give, with the metric that
     holds each group of parameters given all others: abilities one by one, slope and difficulty of an item together."""

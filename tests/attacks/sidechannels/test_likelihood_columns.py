@@ -29,6 +29,7 @@ def columns(digits):
     return theta, round_to(values, digits)
 
 
+@pytest.mark.slow
 def test_every_record_comes_back_from_its_column():
     theta, values = columns(6)
     with x64():

@@ -35,6 +35,7 @@ def test_errors_of_rounded_densities_are_honest(digits):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_what_remedies_leave_is_predicted():
     """Numbers of different make, rounded and thinned: predicted, and the attack's error about the truth."""
     truth = true_statistics(MODEL, DATA)

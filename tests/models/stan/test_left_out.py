@@ -81,6 +81,7 @@ def test_a_product_of_two_that_are_missing_determines_neither():
     assert not {"a", "b"} & found.keys()
 
 
+@pytest.mark.slow
 def test_draws_that_hold_all_are_left_alone():
     own, _ = drawn(np.random.default_rng(0))
     assert model_of_groups().prepare(dict(own)).keys() == own.keys()

@@ -65,6 +65,7 @@ def test_a_branch_on_a_record_chooses():
         assert float(model.log_lik_at(params, {"y": y})) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_draws_tell_the_sizes_of_a_program_that_is_named_by_its_path(tmp_path):
     """In Python as on the command line."""
     path = tmp_path / "line.stan"
