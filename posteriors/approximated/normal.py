@@ -29,7 +29,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Parameter, Params, PseudoData, Records
 from bayesrecon.posteriors.approximated.quadrature import rule, student
 
-_MOST = 40  # largest dimension of a posterior for which all entries of the covariance are used as equations
+MOST = 40
+"""Largest dimension of a posterior for which all entries of the covariance are used as equations."""
 
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
 _FREEDOM, _NODES = 6.0, 2**13  # degrees of freedom and nodes of the t distribution that integrates moments
@@ -87,8 +88,8 @@ def _derived(
     log_prior_at: Callable[[Params], jax.Array],
 ) -> Model:
     d = model.dimension
-    if d > _MOST:
-        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {_MOST} are not supported")
+    if d > MOST:
+        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not supported")
     return Model(
         name=f"{model.name}, {name}",
         parameters=(Parameter("mean", (d,)), Parameter("scale", (d * (d + 1) // 2,))),
