@@ -19,7 +19,6 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 
 if TYPE_CHECKING:
     from bayesrecon.arrays import Array
-    from bayesrecon.releases import Release
 
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
@@ -114,13 +113,13 @@ class SavedFit:
     Attributes:
         where: its place.
         of: its class, with the module.
-        release: the release of the fit; None if the fit is not supported.
+        release: the `Release` of the fit; None if the fit is not supported.
         reason: the reason why there is no release; empty if there is one.
     """
 
     where: str
     of: str
-    release: "Release | None"
+    release: Any
     reason: str
 
 

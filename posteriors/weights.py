@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note, near
-
-if TYPE_CHECKING:
-    from bayesrecon.releases import PosteriorDraws
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
@@ -93,7 +90,7 @@ def weights_among(
     return Weights(name, numbers)
 
 
-def weighted(release: "PosteriorDraws", weights: Weights, positions: np.ndarray) -> "PosteriorDraws":
+def weighted(release: Any, weights: Weights, positions: np.ndarray) -> Any:
     """The release with weights, and a note about them.
 
     Args:
@@ -122,7 +119,7 @@ def weighted(release: "PosteriorDraws", weights: Weights, positions: np.ndarray)
     return replace(release, weights=numbers, notes=(*release.notes, note))
 
 
-def in_runs(release: "PosteriorDraws", weights: Weights, positions: np.ndarray) -> "PosteriorDraws":
+def in_runs(release: Any, weights: Weights, positions: np.ndarray) -> Any:
     """The release with each state repeated as often as the chain visited it, so that errors can be computed.
 
     It is unchanged if weights are not counts, or if there would be too many draws.

@@ -17,7 +17,6 @@ from bayesrecon.precision import in_float64
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
-    from bayesrecon.models.stan.left_out import LeftOut
 
 Arrays = dict[str, np.ndarray]
 Centres = Callable[[Callable[[str, dict[str, float]], np.ndarray]], Mapping[str, np.ndarray]]
@@ -55,15 +54,14 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
         and model.left_out is not None
         and any(name not in first_draws for name in _parameter_names(model))
     ):
-        before = model.left_out
-        solved = before.completed(named, {})
+        before = model
+        solved = model.left_out.completed(named, {})
         known = {}
         with suppress(BayesreconError):  # the program computes variables that the draws do not determine
             known = centres(partial(_computed, before, solved))
         if known:
             model = knowing(model, known)
-            assert model.left_out is not None
-            solved = _without_better(named, solved, before, model.left_out)
+            solved = _without_better(named, solved, before, model)
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
     assert left_out is not None
@@ -79,18 +77,21 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     return replace(model, prepare=partial(_prepared, program, prepare, completed), notes=(*model.notes, *notes))
 
 
-def _without_better(named: Arrays, solved: Arrays, before: "LeftOut", after: "LeftOut") -> Arrays:
+def _without_better(named: Arrays, solved: Arrays, before: "StanModel", after: "StanModel") -> Arrays:
     """The solved parameters, except those that can now be computed from the draws in a better way."""
-    old, new = (left_out.equations(named) for left_out in (before, after))
+    assert before.left_out is not None
+    assert after.left_out is not None
+    old, new = (left_out.equations(named) for left_out in (before.left_out, after.left_out))
     recomputed = frozenset[str]().union(*(needs for name, needs in new.items() if name not in old))
     return {name: values for name, values in solved.items() if name in named or name not in recomputed}
 
 
 @in_float64
-def _computed(left_out: "LeftOut", draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
+def _computed(model: "StanModel", draws: Arrays, name: str, at: dict[str, float]) -> np.ndarray:
     """A variable of the program at the draws, with the values `at` for some parameters."""
+    assert model.left_out is not None
     shape = next(iter(draws.values())).shape[:2]
-    return left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
+    return model.left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
 
 
 def _ones(program: SavedProgram) -> set[str]:
