@@ -1,7 +1,7 @@
-"""Everything that a file of a fit holds, in ArviZ's groups, for audits.
+"""Everything in a file of a fit, in ArviZ's groups, for audits.
 
-Readers of draws read what an attack on the draws needs. Here nothing is left out: data groups, coordinates, attributes,
-comments, sampler statistics, generated quantities. Arrays with a value per draw and record (pointwise log likelihoods,
+Readers of draws read only the draws. `Contents` has all of the file: data groups, coordinates, attributes, comments,
+sampler statistics, generated quantities. Arrays with a value per draw and record (pointwise log likelihoods,
 predictive draws) can be far larger than the draws, so they are read at evenly spaced draws.
 """
 
@@ -25,7 +25,7 @@ WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""
 
 DATA = ("observed_data", "constant_data", "predictions_constant_data")
-"""Groups that hold data as they are."""
+"""Groups that hold data themselves."""
 
 GROUPS = (
     "posterior",
@@ -39,10 +39,10 @@ GROUPS = (
 )
 
 WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
-"""The most draws, and the most values, that are read of a wide group."""
+"""Largest numbers of draws and of values that are read from the wide groups."""
 
 MOST_BYTES = 2**16
-"""The most unassigned bytes that are searched."""
+"""Largest number of unassigned bytes that are searched."""
 
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
@@ -98,8 +98,8 @@ class Part(Entry):
     """An item of a saved object.
 
     Attributes:
-        of: the class of the object that holds it, with its module.
-        why: the reason for which such an object keeps it, where its role is known.
+        of: class of the object that has it, with the module.
+        why: the reason for its role; empty if the role is unknown.
     """
 
     of: str = ""
@@ -112,9 +112,9 @@ class SavedFit:
 
     Attributes:
         where: its place.
-        of: its class, with its module.
-        release: a `Release` of its numbers, as of the same fit in Python; None if they are not read.
-        reason: why they are not.
+        of: its class, with the module.
+        release: the `Release` of the fit; None if the fit is not supported.
+        reason: the reason why there is no release; empty if there is one.
     """
 
     where: str
@@ -128,10 +128,10 @@ class Saved:
     """Content of a file of saved objects other than values.
 
     Attributes:
-        objects: places and classes, with their modules.
-        names: what loading the file would ask modules for, `(module, name, whether it would be called)`.
-        code: members of the file that are programs.
-        fits: the models in it that were fitted to data.
+        objects: places and classes of all objects, with the modules.
+        names: names that loading the file would import, `(module, name, whether it would be called)`.
+        code: names of members of the file that are programs.
+        fits: the fitted models in the file.
     """
 
     objects: tuple[tuple[str, str], ...]
@@ -142,15 +142,16 @@ class Saved:
 
 @dataclass(frozen=True, eq=False)
 class SavedProgram:
-    """The Stan program that made draws, as it lies beside them.
+    """The Stan program of draws, from the same file.
 
     Attributes:
         text: text of the program.
-        names: entries of its variables by the names that the draws have, `{"b_age": "b[1]"}`; those that differ.
-        sizes: sizes of its variables, those that are not among the draws too.
-        constants: constants of its data, those that the file tells.
-        refused: why it gives no model, "" where it may.
-        adds: parameters `{name: (chains, draws, *shape)}` that follow from draws of the others.
+        names: entries of its variables by their names among the draws, `{"b_age": "b[1]"}`, if these differ.
+        sizes: shapes of its variables, also of those that are not among the draws.
+        constants: constants of its data that are in the file.
+        refused: the reason why the program gives no model; empty if it may.
+        adds: function that computes further parameters `{name: (chains, draws, *shape)}` from the draws; None if there
+            are none.
     """
 
     text: str
@@ -163,7 +164,7 @@ class SavedProgram:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that could not be read, and why."""
+    """A part of a file that could not be read, and the reason."""
 
     where: str
     reason: str
@@ -171,7 +172,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Stamp:
-    """An input file for the record: its name, size and SHA-256."""
+    """Name, size and SHA-256 of an input file."""
 
     path: str
     size: int
@@ -183,18 +184,18 @@ class Contents:
     """Content of a source.
 
     Attributes:
-        name, format: for display.
-        files: the files it was read from.
-        variables: all arrays, coordinates apart.
+        name, format: names for display.
+        files: the files of the source.
+        variables: all arrays except coordinates.
         coordinates: `{group/name: values}`.
         attributes: `{group/name: value}` of groups, and `{group/variable@name: value}` of variables and coordinates.
-        comments: lines of text beside the numbers (CmdStan).
+        comments: comment lines (CmdStan).
         entries: all other items: nested groups, types, other members and files, trailing bytes.
         unread: parts that could not be read.
         estimates: estimates of fits in the file.
-        program: the Stan program that made the draws, where the file holds it.
+        program: the Stan program of the draws; None if it is not in the file.
         draws: the group `posterior`, None if there is none.
-        rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
+        rows: `(K,)`, positions of the draws at which wide groups were read, chain by chain.
         saved: classes and fits of a file of saved objects.
     """
 
@@ -220,13 +221,13 @@ class Contents:
 
     @property
     def groups(self) -> list[str]:
-        """The groups that are there, in ArviZ's order."""
+        """The groups with variables, in ArviZ's order."""
         present = {v.group for v in self.variables}
         return [g for g in GROUPS if g in present] + sorted(present - set(GROUPS))
 
 
 def group_of(name: str) -> str:
-    """The ArviZ group that a generated quantity's name stands for.
+    """The ArviZ group of a variable, from its name.
 
     >>> group_of("log_lik"), group_of("y_rep"), group_of("beta")
     ('log_likelihood', 'posterior_predictive', 'posterior')
@@ -257,17 +258,17 @@ def from_named_draws(
     entries: tuple[Entry, ...] = (),
     unread: tuple[Unread, ...] = (),
 ) -> Contents:
-    """Contents of draws without groups: generated quantities are recognised by their names."""
+    """The contents of draws without groups. Generated quantities are recognised by their names."""
     groups = {name: group_of(name) if values.ndim > 2 else "posterior" for name, values in draws.values.items()}
-    if "posterior" not in groups.values():  # names alone do not make a file of nothing but predictions
+    if "posterior" not in groups.values():  # a file of predictions only is unlikely, so the names are not trusted
         groups = dict.fromkeys(groups, "posterior")
     wide = sum(int(np.prod(draws.values[n].shape[2:])) for n, g in groups.items() if g in WIDE)
     rows = wide_rows(draws.chains, draws.length, stride(draws.chains * draws.length, wide))
     variables = []
     for name, values in draws.values.items():
         flat = values.reshape(draws.chains * draws.length, *values.shape[2:])
-        at = flat[rows] if groups[name] in WIDE else flat
-        variables.append(Variable(groups[name], name, values.shape[2:], True, at))
+        read = flat[rows] if groups[name] in WIDE else flat
+        variables.append(Variable(groups[name], name, values.shape[2:], True, read))
     if draws.log_density is not None:
         density = draws.log_density.reshape(-1)
         variables.append(Variable("sample_stats", "lp", (), True, density))

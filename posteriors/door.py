@@ -71,20 +71,20 @@ def release_of(
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
         raise BayesreconError("expected a release (see bayesrecon.posteriors), or draws with their model=")
-    chosen = None if model is None else model_for(model, source, trusted)
-    release = _read(source, chosen, draws, trusted, weights)
+    draws_model = None if model is None else model_for(model, source, trusted)
+    release = _read(source, draws_model, draws, trusted, weights)
     if power is None:
         return release
     return replace(release, model=tempered(release.model, power))
 
 
-def model_for(given: object, source: object, trusted: bool = False) -> Model:
+def model_for(model: object, source: object, trusted: bool = False) -> Model:
     """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source.
 
     Raises:
         BayesreconError: `model_of` refuses the argument, or the source cannot be read.
     """
-    return model_of(given, read_draws(source, trusted=trusted).shapes if is_program(given) else None)
+    return model_of(model, read_draws(source, trusted=trusted).shapes if is_program(model) else None)
 
 
 def _read(

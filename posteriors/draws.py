@@ -145,7 +145,7 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def check_names(names: Iterable[str], source: object = "the draws") -> None:
-    """Refuse more names than any model has."""
+    """Refuse more names than a model can have."""
     if (count := len(set(names))) > MAX_NAMES:
         raise BayesreconError(
             f"{source}: {count} parameters, more than {MAX_NAMES}; elements of one array are named a.1, a.2, ..."
@@ -210,7 +210,7 @@ def _row_major(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def assembled(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays of the columns whose names have indices that count; others keep the names that R gives them.
+    """Arrays of the columns, as in `assemble`. Columns with other names than numeric indices stay as they are.
 
     >>> one = np.ones((1, 3))
     >>> sorted(assembled({"b[1]": one, "b[2]": one, "r_g[a,Intercept]": one, "(Intercept)": one}))
@@ -229,7 +229,7 @@ def assembled(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Names of groups that stand as indices in names of draws, by the parameter that they belong to.
+    """Names of groups that are indices of parameters, by parameter.
 
     >>> one = np.ones((1, 3))
     >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()

@@ -1,4 +1,4 @@
-"""A release of draws as what is published of it: named draws in the model's own parameters."""
+"""The published form of a release of draws: named draws of the model's parameters."""
 
 import jax
 import numpy as np
@@ -10,8 +10,9 @@ from bayesrecon.releases import PosteriorDraws
 
 
 def named_draws(release: PosteriorDraws) -> Draws:
-    """Values `(chains, draws, *shape)` of every parameter, chains cut to the shortest, with log densities where the
-    release has them, and `weights` where they differ.
+    """Draws `(chains, draws, *shape)` of every parameter, with all chains cut to the length of the shortest.
+
+    Log densities are included if the release has them, and a variable `weights` if the weights differ.
 
     >>> from bayesrecon.models.registry import load
     >>> from bayesrecon.posteriors import from_draws

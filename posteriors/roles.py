@@ -1,35 +1,34 @@
-"""What a thing is in a fit that was saved as its program holds it, where its reader knows that.
+"""Roles of the items in a saved fit, as far as the reader of its format knows them.
 
-A role says what is to be done with values, never that they are harmless: `STRUCTURE` is given by value, to texts and
-numbers that any fit of its kind has.
+A name alone never makes values harmless: only texts and numbers that every fit of a kind has get the role `STRUCTURE`.
 """
 
 RECORD = "record"
-"""A value, or a row, for each record: the data, and what was computed from each of them."""
+"""One value or row for each record: the data, and values that were computed from each record."""
 
 DESIGN = "design"
-"""Numbers that rows of the design follow from, such as the triangular and orthogonal factors of it."""
+"""Numbers from which rows of the design can be computed, such as its triangular and orthogonal factors."""
 
 TIMES = "times"
-"""Times at which something happened to somebody."""
+"""Event times."""
 
 LEAF = "leaf"
-"""What a tree keeps of the records that came to one place."""
+"""Values that a tree stores about the records in one node."""
 
 CUT = "cut"
-"""Where a tree divides: midway between the values of two records."""
+"""Thresholds of a tree, each midway between the values of two records."""
 
 TOTAL = "total"
 """Exact sums, means, medians or counts of records."""
 
 ESTIMATE = "estimate"
-"""Estimates, their covariance, and what follows from them."""
+"""Estimates, their covariance, and values that follow from these."""
 
 SEED = "seed"
-"""The state of a generator of random numbers."""
+"""The state of a random number generator."""
 
 CODE = "code"
-"""A call, a formula or a function that holds more than names and options."""
+"""A call, formula or function with more than names and options."""
 
 STRUCTURE = "structure"
-"""What every fit of its kind has, whatever its data."""
+"""Values that every fit of the kind has, whatever its data are."""

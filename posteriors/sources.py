@@ -55,9 +55,9 @@ def from_draws(
     """
     model = model if power is None else tempered(model, power)
     draws = draws if isinstance(draws, Draws) else Draws({k: np.asarray(v) for k, v in draws.items()})
-    release, kept = accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown, weights=weights)
+    release, positions = accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown, weights=weights)
     draw_weights = weights_among(draws.values, [p.name for p in model.parameters], weights)
-    return release if draw_weights is None else in_runs(release, draw_weights, kept)
+    return release if draw_weights is None else in_runs(release, draw_weights, positions)
 
 
 @in_float64
@@ -69,9 +69,9 @@ def accepted_draws(
     ignore_unknown: bool = False,
     weights: str | bool = True,
 ) -> tuple[PosteriorDraws, np.ndarray]:
-    """Like `from_draws`, together with the positions `(T,)` of the release's draws among the given ones.
+    """Like `from_draws`, together with the positions `(T,)` of the release's draws among all draws, chain by chain.
 
-    Positions run chain by chain. Whole numbers are weights here: every draw appears once.
+    Here, each draw appears once: multiplicities become weights.
     """
     expected = {p.name: p for p in model.parameters}
     draw_weights = weights_among(draws.values, expected, weights)
@@ -103,33 +103,33 @@ def accepted_draws(
         raise BayesreconError(f"parameters have different numbers of chains or draws: {sorted(shapes)}")
     chains, length = shapes.pop()
     flat = {k: v.reshape(chains * length, *v.shape[2:]) for k, v in columns.items()}
-    edge = np.zeros(chains * length, bool)
+    dropped = np.zeros(chains * length, bool)
     for p in model.parameters:
-        edge |= _on_boundary(p, flat[p.name])
+        dropped |= _on_boundary(p, flat[p.name])
     theta = np.array(_unconstrain(model, flat), float)
-    edge |= ~np.isfinite(theta).all(axis=1)
-    if edge.mean() > 0.5:
+    dropped |= ~np.isfinite(theta).all(axis=1)
+    if dropped.mean() > 0.5:
         raise BayesreconError(
-            f"{edge.sum()} of {edge.size} draws lie on or outside the support of model {model.name}; "
+            f"{dropped.sum()} of {dropped.size} draws lie on or outside the support of model {model.name}; "
             "is this the right model?"
         )
-    if edge.any():
-        notes.append(f"{edge.sum()} of {edge.size} draws lie on a boundary of the support and were dropped")
-    if (~edge).sum() < 2:
-        raise BayesreconError(f"{(~edge).sum()} draw is too few; for a trained parameter use posteriors.dirac")
-    log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
-    count = int((~edge).sum())
+    if dropped.any():
+        notes.append(f"{dropped.sum()} of {dropped.size} draws lie on a boundary of the support and were dropped")
+    if (~dropped).sum() < 2:
+        raise BayesreconError(f"{(~dropped).sum()} draw is too few; for a trained parameter use posteriors.dirac")
+    log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~dropped]
+    count = int((~dropped).sum())
     release = PosteriorDraws(
-        theta=theta[~edge],
+        theta=theta[~dropped],
         weights=np.full(count, 1.0 / count),
-        chain=np.repeat(np.arange(1, chains + 1), length)[~edge],
+        chain=np.repeat(np.arange(1, chains + 1), length)[~dropped],
         log_density=log_density,
         model=model,
         name=name or draws.name,
         notes=tuple(notes),
     )
-    kept = np.flatnonzero(~edge)
-    return (release if draw_weights is None else weighted(release, draw_weights, kept)), kept
+    positions = np.flatnonzero(~dropped)
+    return (release if draw_weights is None else weighted(release, draw_weights, positions)), positions
 
 
 def check_parameters(model: Model, params: Mapping[str, object]) -> None:
@@ -185,16 +185,18 @@ def _column(parameter: Parameter, values: Array) -> np.ndarray:
     if values.dtype.kind not in "fiub":
         raise BayesreconError(f"draws of {parameter.name} are not numbers (dtype {values.dtype})")
     values = values.astype(float)
-    if values.ndim == 2 and parameter.shape and set(parameter.shape) == {1}:  # `beta` for `beta.1`: a vector of one
+    if values.ndim == 2 and parameter.shape and set(parameter.shape) == {1}:  # `beta` for `beta.1`: one entry
         values = values.reshape(*values.shape, *parameter.shape)
     if values.ndim < 2 or values.shape[2:] != parameter.shape:
         raise BayesreconError(
             f"draws of {parameter.name} have shape {values.shape}, expected (chains, draws"
             f"{''.join(f', {n}' for n in parameter.shape)}); are these draws of another model?"
         )
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
-        raise BayesreconError(f"draws of {parameter.name} hold {bad} missing or infinite values; remove those draws")
+    infinite = int((~np.isfinite(values)).sum())
+    if infinite:
+        raise BayesreconError(
+            f"draws of {parameter.name} hold {infinite} missing or infinite values; remove those draws"
+        )
     if parameter.bounds is not None:
         low, high = parameter.bounds
         outside = values[(values < low) | (values > high)]
@@ -219,7 +221,7 @@ def _listed_names(names: Iterable[str]) -> str:
 
 
 def stored_model(draws: Draws) -> Model:
-    """The shipped model that a file's attributes name. Its settings come from the file, and its family checks them."""
+    """The shipped model that is named in the attributes of a file, with the settings and power stored there."""
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(

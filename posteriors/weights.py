@@ -13,7 +13,7 @@ NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights
 """Variables with one number per draw that are read as weights, unless the model has a parameter of that name."""
 
 _FEWEST = 100  # smallest effective sample size that is accepted
-_OFTEN, _NUMBERS = 100, 2**25  # most repetitions per state on average, and most numbers in all
+_REPETITIONS, _NUMBERS = 100, 2**25  # largest mean number of repetitions per state, and of numbers of all draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +120,20 @@ def weighted(release: Any, weights: Weights, positions: np.ndarray) -> Any:
 
 
 def in_runs(release: Any, weights: Weights, positions: np.ndarray) -> Any:
-    """The draws with each state repeated as often as the chain visited it, so that errors can be computed.
+    """The release with each state repeated as often as the chain visited it, so that errors can be computed.
 
-    The release is unchanged if weights are not counts, or if there would be too many draws.
+    It is unchanged if weights are not counts, or if there would be too many draws.
+
+    Args:
+        release, weights, positions: as in `weighted`.
     """
-    count = weights.values.reshape(-1)[positions]
-    if not weights.counted or np.ptp(count) == 0:
+    counts = weights.values.reshape(-1)[positions]
+    if not weights.counted or np.ptp(counts) == 0:
         return release
-    total = count.sum()
-    if total > _OFTEN * len(count) or total * release.model.dimension > _NUMBERS:
+    total = counts.sum()
+    if total > _REPETITIONS * len(counts) or total * release.model.dimension > _NUMBERS:
         return release
-    rows = np.repeat(np.arange(len(count)), count.astype(int))
+    rows = np.repeat(np.arange(len(counts)), counts.astype(int))
     repeated = release.take(rows)
     return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
 

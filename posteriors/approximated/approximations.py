@@ -27,8 +27,8 @@ from bayesrecon.releases import Approximation, Release, Summary, VariationalOpti
 FULL_RANK, MEAN_FIELD = "full rank", "mean field"
 """Families of normal distributions that a variational fit optimises over."""
 
-_SYMMETRIC = 1e-8  # relative asymmetry that is accepted
-_FEWEST = 2  # fewest draws per entry of the mean and the covariance
+_SYMMETRIC = 1e-8  # largest accepted asymmetry of a correlation matrix
+_FEWEST = 2  # smallest number of draws per entry of the mean and the covariance
 _STEP = 1e-5  # step of finite differences, in half units of the last digit
 
 
@@ -91,19 +91,14 @@ def gaussian(
     covariance = _covariance(model, covariance)
     if fit is not None:
         _check_fit(fit, covariance, coordinates, draws, jacobian)
-    if digits is None:
-        bounded = np.zeros((0, 0))
-        sd = np.sqrt(np.diag(covariance))
-        return _release(
-            model, mean, sd, covariance / np.outer(sd, sd), bounded, coordinates, draws, jacobian, name, fit=fit
-        )
-    if not isinstance(digits, int) or isinstance(digits, bool) or digits < 1:
-        raise BayesreconError(f"digits={digits!r}: expected a positive whole number")
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
-    pairs = np.full(len(sd) * (len(sd) - 1) // 2, 0.0 if fit == MEAN_FIELD else 10.0**-digits / 2)
-    half = np.concatenate([decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, pairs])[None]
-    return _release(model, mean, sd, correlation, half, coordinates, draws, jacobian, name, fit=fit)
+    half_units = np.zeros(0)
+    if digits is not None:
+        _check_digits(digits)
+        correlation_half = np.full(len(sd) * (len(sd) - 1) // 2, 0.0 if fit == MEAN_FIELD else 10.0**-digits / 2)
+        half_units = np.concatenate([decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, correlation_half])
+    return _release(model, mean, sd, correlation, half_units, coordinates, draws, jacobian, name, fit=fit)
 
 
 def printed(
@@ -119,21 +114,21 @@ def printed(
     jacobian: bool | None,
     coordinates: str,
     name: str | None,
-    silent: int = 0,
+    without_error: int = 0,
 ) -> Release:
     """The release of a printed mean, standard errors and correlations.
 
     Args:
         model: in the coordinates of the numbers.
         mean, sd, correlation: `(d,)`, `(d,)` and `(d, d)`.
-        mean_half, sd_half, correlation_half: half units of their last digits. Correlations are those below the
-            diagonal, row by row.
+        mean_half, sd_half, correlation_half: half units of their last digits: `(d,)`, `(d,)`, and one for each
+            correlation below the diagonal, row by row.
         draws, jacobian, coordinates, name: as in `gaussian`.
-        silent: number of parameters, the last ones, whose errors were not released. The other errors are conditional on
-            them.
+        without_error: number of parameters whose standard errors were not released. They are the last ones, and the
+            other errors are conditional on them.
     """
-    half = np.concatenate([mean_half, sd_half, correlation_half])
-    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent)
+    half_units = np.concatenate([mean_half, sd_half, correlation_half])
+    return _release(model, mean, sd, correlation, half_units, coordinates, draws, jacobian, name, without_error)
 
 
 def _release(
@@ -141,12 +136,12 @@ def _release(
     mean: np.ndarray,
     sd: np.ndarray,
     correlation: np.ndarray,
-    half: np.ndarray,
+    half_units: np.ndarray,
     coordinates: str,
     draws: float | None,
     jacobian: bool | None,
     name: str | None,
-    silent: int = 0,
+    without_error: int = 0,
     fit: str | None = None,
 ) -> Release:
     lower = np.tril_indices(len(mean), -1)
@@ -164,9 +159,10 @@ def _release(
     numbers = np.concatenate([mean, sd, correlation[lower]])
     try:
         phi = phi_of(numbers)
-        steps = np.array(half[0]) * _STEP if half.size else np.zeros(0)
         columns = [
-            (phi_of(numbers + step) - phi_of(numbers - step)) / (2 * _STEP) for step in np.diag(steps) if step.any()
+            (phi_of(numbers + step) - phi_of(numbers - step)) / (2 * _STEP)
+            for step in np.diag(half_units * _STEP)
+            if step.any()
         ]
     except np.linalg.LinAlgError:
         raise BayesreconError(
@@ -189,8 +185,8 @@ def _release(
     metric = whitening(model, phi)
     if fit == MEAN_FIELD:
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), np.equal(*np.tril_indices(len(mean)))])]
-    if silent:
-        released = np.maximum(*np.tril_indices(len(mean))) < len(mean) - silent
+    if without_error:
+        released = np.maximum(*np.tril_indices(len(mean))) < len(mean) - without_error
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), released])]
     release: Release
     if fit is not None:
@@ -204,8 +200,16 @@ def _release(
     else:
         derived = moments_of_draws(model)
         noise = Noise(whitening(model, phi) / np.sqrt(draws), np.zeros((len(phi), 0)))
-        how = by_another_rule(model), matching(model, constrained)
-        release = Summary(phi[None], derived, metric, model, noise, *how, name=name or derived.name)
+        release = Summary(
+            phi[None],
+            derived,
+            metric,
+            model,
+            noise,
+            by_another_rule(model),
+            matching(model, constrained),
+            name=name or derived.name,
+        )
     return release.printed(phi[None], metric, np.array(columns).T) if columns else release
 
 
@@ -215,8 +219,7 @@ def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float 
     if draws is not None or jacobian is not None or coordinates != "unconstrained":
         raise BayesreconError(
             f"fit={fit!r}: a variational fit is normal in unconstrained coordinates with the Jacobian, and has no "
-            "draws; "
-            "omit draws=, jacobian= and coordinates="
+            "draws; omit draws=, jacobian= and coordinates="
         )
     if fit == MEAN_FIELD and np.any(covariance != np.diag(np.diag(covariance))):
         raise BayesreconError(f"fit={fit!r}: a mean-field covariance must be diagonal")
@@ -234,6 +237,11 @@ def _is_reparametrised(parameter: Parameter) -> bool:
     )
 
 
+def _check_digits(digits: object) -> None:
+    if not isinstance(digits, int) or isinstance(digits, bool) or digits < 1:
+        raise BayesreconError(f"digits={digits!r}: expected a positive whole number")
+
+
 def _check_draws(draws: float, entries: int) -> None:
     if not (np.isfinite(draws) and draws > 0):
         raise BayesreconError(f"draws={draws!r}: expected the number of draws behind the mean and covariance")
@@ -245,17 +253,17 @@ def _check_draws(draws: float, entries: int) -> None:
 
 
 def in_coordinates_of(model: Model, coordinates: str, draws: float | None) -> Model:
-    """The model in the coordinates of the numbers; draws' means and covariances are translated instead."""
+    """The model in the coordinates of the numbers. With `draws` it is unchanged: the moments are transformed later."""
     if coordinates not in ("unconstrained", "constrained"):
         raise BayesreconError(f"coordinates={coordinates!r}: expected 'unconstrained' or 'constrained'")
     if coordinates == "unconstrained":
         return model
-    boxes = model.in_constrained_coordinates  # refuses what is no box
-    return boxes if draws is None else model
+    constrained = model.in_constrained_coordinates  # an error if a support is not a box
+    return constrained if draws is None else model
 
 
 def names_of(model: Model, constrained: bool) -> tuple[str, ...]:
-    """Names of the d numbers, counted from one."""
+    """Names of the coordinates, `(d,)`, with indices that start at one."""
     shapes = [(p.name, p.shape if constrained else p.free_shape) for p in model.parameters]
     return tuple(entry(name, index) for name, shape in shapes for index in np.ndindex(*shape))
 
@@ -281,16 +289,16 @@ def _covariance(model: Model, covariance: object) -> np.ndarray:
     sd = np.sqrt(np.maximum(np.diag(covariance), 0))
     if not (sd > 0).all():
         raise BayesreconError(f"the variance of {model.coordinates[int(np.argmin(sd))]} is not positive")
-    unit = covariance / np.outer(sd, sd)
-    if np.abs(unit - unit.T).max() > _SYMMETRIC:
+    correlation = covariance / np.outer(sd, sd)
+    if np.abs(correlation - correlation.T).max() > _SYMMETRIC:
         raise BayesreconError("the covariance is not symmetric")
-    if np.abs(unit).max() > 1 + _SYMMETRIC:
-        i, j = np.unravel_index(np.argmax(np.abs(unit)), unit.shape)
+    if np.abs(correlation).max() > 1 + _SYMMETRIC:
+        i, j = np.unravel_index(np.argmax(np.abs(correlation)), correlation.shape)
         raise BayesreconError(
-            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, greater than "
-            "one"
+            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {correlation[i, j]:.4g}, greater "
+            "than one"
         )
-    if np.linalg.eigvalsh(unit)[0] <= 0:
+    if np.linalg.eigvalsh(correlation)[0] <= 0:
         raise BayesreconError("the covariance is not positive definite")
     return 0.5 * (covariance + covariance.T)
 

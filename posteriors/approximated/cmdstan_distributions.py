@@ -21,8 +21,8 @@ from bayesrecon.untrusted.guarded import opened
 
 _METHODS = ("variational", "laplace")
 _DIGITS = 6  # significant digits that CmdStan prints by default
-_FEWEST = 20  # draws per parameter
-_ODD = 6.0  # standard errors of a skewness or kurtosis beyond which draws are not normal (probability 1e-9 each)
+_FEWEST = 20  # smallest number of draws per parameter
+_LARGEST = 6.0  # z score of a skewness or kurtosis; larger ones have probability 1e-9 each in normal draws
 
 
 def is_path(guide: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -55,6 +55,11 @@ def cmdstan_distribution(
 
     For `variational`, the mean is the first row. For `laplace`, the mean is that of the draws.
 
+    Args:
+        model: the model of the Stan program.
+        source: path of the file.
+        params, iterates: must be None and empty: the file has all parameters.
+
     Raises:
         BayesreconError: as `posteriors.from_guide`.
     """
@@ -70,15 +75,15 @@ def cmdstan_distribution(
             raise BayesreconError(f"Stan and model {model.name} transform {p.name} differently")
     settings, header, rows = _read(path)
     columns = {c: rows[None, :, k] for k, c in enumerate(header) if not c.endswith("__")}
-    release, kept = accepted_draws(Draws(assemble(columns), None, path.stem), model, ignore_unknown=True)
-    if len(kept) < len(rows):
-        raise BayesreconError(f"{path}: {len(rows) - len(kept)} rows lie on a boundary of the support")
+    release, accepted = accepted_draws(Draws(assemble(columns), None, path.stem), model, ignore_unknown=True)
+    if len(accepted) < len(rows):
+        raise BayesreconError(f"{path}: {len(rows) - len(accepted)} rows lie on a boundary of the support")
     theta, method = np.asarray(release.theta), settings["method"]
     mean = theta[0]
     printed = None
     if method == "variational":
-        first = [rows[0, header.index(c)] for c in ("log_p__", "log_g__") if c in header]
-        if len(first) < 2 or any(first):
+        log_densities = [rows[0, header.index(c)] for c in ("log_p__", "log_g__") if c in header]
+        if len(log_densities) < 2 or any(log_densities):  # CmdStan writes zeros in the row of the mean
             raise BayesreconError(f"{path}: the first row is not the mean of the approximation")
         theta = theta[1:]
         printed = _half_units(model, mean, settings)
@@ -134,27 +139,28 @@ def _root(path: Path, covariance: np.ndarray) -> np.ndarray:
 
 def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarray:
     """Half a unit of the last digit of each printed value, in unconstrained coordinates. All supports are boxes."""
-    significant = settings.get("sig_figs", "-1")
-    digits = int(significant) if significant.isdigit() and int(significant) > 0 else _DIGITS
+    stated = settings.get("sig_figs", "-1")
+    digits = int(stated) if stated.isdigit() and int(stated) > 0 else _DIGITS
 
     def constrained(x: Array) -> jax.Array:
         return jnp.concatenate([jnp.ravel(v) for v in model.constrain(x).values()])
 
-    values, slope = jax.jvp(constrained, (jnp.asarray(theta),), (jnp.ones(len(theta)),))
-    return np.asarray(0.5 * decimal_step(np.asarray(values), digits) / np.abs(np.asarray(slope)))
+    values, derivatives = jax.jvp(constrained, (jnp.asarray(theta),), (jnp.ones(len(theta)),))
+    return np.asarray(0.5 * decimal_step(np.asarray(values), digits) / np.abs(np.asarray(derivatives)))
 
 
-def _check_normal(path: Path, unit: np.ndarray, model: Model) -> None:
-    """Refuse draws that are not normal in the model's coordinates, which must differ from those of the fit."""
-    count = unit.shape[1]
+def _check_normal(path: Path, standardised: np.ndarray, model: Model) -> None:
+    """Refuse draws `(d, T)` that are not normal: the model's coordinates are then not those of the fit."""
+    count = standardised.shape[1]
+    # Functions of a standard normal variable with mean zero, and their variances.
     tests: tuple[tuple[Callable[[np.ndarray], np.ndarray], float], ...] = (
         (lambda x: x**3, 15.0),
         (lambda x: x**4 - 3, 96.0),
     )
-    for power, variance in tests:
-        odd = np.abs(power(unit).mean(axis=1)) / np.sqrt(variance / count)
-        if odd.max() > _ODD:
+    for moment, variance in tests:
+        z = np.abs(moment(standardised).mean(axis=1)) / np.sqrt(variance / count)
+        if z.max() > _LARGEST:
             raise BayesreconError(
                 f"{path}: the draws are not normal in the coordinates of model {model.name} (about "
-                f"{model.coordinates[int(odd.argmax())]}): does its Stan program have the same coordinates?"
+                f"{model.coordinates[int(z.argmax())]}): does its Stan program have the same coordinates?"
             )

@@ -13,7 +13,7 @@ from bayesrecon.posteriors.approximated.derived_densities import contrasts, eval
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import LogDensity, Release
 
-_MOST = 1000  # points used: the error of a log density does not average out over more of them
+_MOST = 1000  # largest number of points used: the error of a log density does not average out over more of them
 
 
 @in_float64
@@ -60,32 +60,35 @@ def from_log_density(
     40.0
     """
     model = model if power is None else tempered(model, power)
-    checked = _points(model, points)
-    derived = evaluated(model, checked, _values(log_q, checked))
-    return LogDensity(np.zeros((1, len(checked))), derived, contrasts(len(checked)), model, name=name)
+    used = _points(model, points)
+    derived = evaluated(model, used, _values(log_q, used))
+    return LogDensity(np.zeros((1, len(used))), derived, contrasts(len(used)), model, name=name)
 
 
 def _points(model: Model, points: object) -> np.ndarray:
+    """At most `_MOST` of the points, checked."""
     d = model.dimension
-    listed = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
+    coordinates = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
     if points is None:
         raise BayesreconError(
-            f"points= is missing: supply a few hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
+            f"points= is missing: supply a few hundred draws of q, (T, {d}), in unconstrained coordinates "
+            f"({coordinates})"
         )
     try:
         result = np.asarray(points, float)
     except (TypeError, ValueError, OverflowError):
         raise BayesreconError("points= must be numeric") from None
     if result.ndim != 2 or result.shape[1] != d:
-        raise BayesreconError(f"points of shape {result.shape}: expected (T, {d}), the columns {listed}")
+        raise BayesreconError(f"points of shape {result.shape}: expected (T, {d}), the columns {coordinates}")
     if not np.isfinite(result).all():
         raise BayesreconError("points= holds missing or infinite values")
-    result = np.unique(result, axis=0) if len(np.unique(result, axis=0)) < len(result) else result
+    distinct = np.unique(result, axis=0)
+    result = distinct if len(distinct) < len(result) else result  # otherwise in the order of the caller
     if len(result) < max(3, d + 2):
         raise BayesreconError(f"{len(result)} different points are too few: supply a few hundred draws of q")
-    still = np.flatnonzero(np.ptp(result, axis=0) == 0)
-    if still.size:
-        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: supply draws of q")
+    constant = np.flatnonzero(np.ptp(result, axis=0) == 0)
+    if constant.size:
+        raise BayesreconError(f"all points have the same {model.coordinates[constant[0]]}: supply draws of q")
     return result[evenly(len(result), _MOST)]
 
 
@@ -110,9 +113,11 @@ def _values(log_q: Callable[[np.ndarray], npt.ArrayLike], points: np.ndarray) ->
                 f"{separate[0].shape} for one of them; expected one number per point"
             )
         result = np.array([value.item() for value in separate])
-    bad = int((~np.isfinite(result)).sum())
-    if bad:
-        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; supply points inside its support")
+    infinite = int((~np.isfinite(result)).sum())
+    if infinite:
+        raise BayesreconError(
+            f"log_q is not finite at {infinite} of {len(points)} points; supply points inside its support"
+        )
     if np.ptp(result) == 0:
         raise BayesreconError("log_q is the same at all points: is it a log density?")
     return result

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.model import Model, Parameter
+from bayesrecon.model import Model, Parameter, Params, Records
 
 
 def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Model:
@@ -26,18 +26,24 @@ def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Mode
     >>> evaluated(load("kidscore_momiq"), np.zeros((5, 3)), np.zeros(5)).dimension
     5
     """
-    at = np.asarray(points, float)
-    base = np.asarray(_base(model, at)) - log_density
+    points = np.asarray(points, float)
+    log_ratio = np.asarray(_log_prior(model, points)) - log_density
 
-    def centred(params: dict[str, jax.Array]) -> jax.Array:
+    def centred(params: Params) -> jax.Array:
         return params["error"] - jnp.mean(params["error"])
+
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
+        return centred(params) @ jax.vmap(model.log_lik, in_axes=(0, None))(jnp.asarray(points), record)
+
+    def log_prior_at(params: Params) -> jax.Array:
+        return centred(params) @ (log_ratio - log_ratio.mean()) - 0.5 * jnp.sum(centred(params) ** 2)
 
     return Model(
         name=f"{model.name}, log density",
-        parameters=(Parameter("error", (len(at),)),),
+        parameters=(Parameter("error", (len(points),)),),
         fields=model.fields,
-        log_lik_at=lambda params, z: centred(params) @ jax.vmap(model.log_lik, in_axes=(0, None))(jnp.asarray(at), z),
-        log_prior_at=lambda params: centred(params) @ (base - base.mean()) - 0.5 * jnp.sum(centred(params) ** 2),
+        log_lik_at=log_lik_at,
+        log_prior_at=log_prior_at,
         identities=model.identities,
     )
 
@@ -49,10 +55,11 @@ def contrasts(count: int) -> np.ndarray:
     (True, True)
     """
     result = np.triu(np.ones((count, count - 1)))
-    at = np.arange(1, count)
-    result[at, at - 1] = -at
-    return result / np.sqrt(at * (at + 1))
+    size = np.arange(1, count)
+    result[size, size - 1] = -size
+    return result / np.sqrt(size * (size + 1))
 
 
-def _base(model: Model, points: np.ndarray) -> jax.Array:
+def _log_prior(model: Model, points: np.ndarray) -> jax.Array:
+    """Log prior density in unconstrained coordinates, `(T,)`."""
     return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(jnp.asarray(points))

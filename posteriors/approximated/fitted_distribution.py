@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.normal import order_of
 
-_ALIKE = 1e-5  # relative: guides are often fitted in single precision
+_TOLERANCE = 1e-5  # of transformed values: guides are often fitted in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class FittedDistribution:
 
     Attributes:
         kind: "variational", "laplace" (a mode with its covariance) or "mode".
-        name: for display.
+        name: name for display.
         native: `(g,)`, the optimiser's parameters, unconstrained.
         phi: function from native parameters to the parameter of the derived model (`approximated.normal`), or to theta
             for a mode.
@@ -45,7 +45,7 @@ class FittedDistribution:
 
 
 def phi_of(model: Model, mean: Array, factor: Array) -> jax.Array:
-    """`normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
+    """The parameter phi of a mean `(d,)` and a covariance `F F'`, as a differentiable function of any `F (d, g)`."""
     order = order_of(model)
     rows = factor[order]
     lower = jnp.linalg.cholesky(rows @ rows.T)
@@ -75,21 +75,21 @@ def positions_in_model(model: Model, positions: Mapping[str, Array], label: str)
         if np.shape(positions[name]) != p.free_shape:
             raise BayesreconError(
                 f"{name} of the {label} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in "
-                f"model {model.name}: it is of another model"
+                f"model {model.name}: it belongs to another model"
             )
     return np.concatenate([np.ravel(np.asarray(positions[name], int)) for name in expected])
 
 
 def probes(model: Model) -> dict[str, np.ndarray]:
     """Unconstrained values of every parameter, at which transforms are compared."""
-    sizes = {p.name: np.linspace(-0.6, 0.9, p.size).reshape(p.free_shape) for p in model.parameters}
-    return {name: np.where(values == 0, 0.3, values) for name, values in sizes.items()}
+    grids = {p.name: np.linspace(-0.6, 0.9, p.size).reshape(p.free_shape) for p in model.parameters}
+    return {name: np.where(values == 0, 0.3, values) for name, values in grids.items()}
 
 
 @lru_cache(maxsize=256)
 def _transformed(model: Model) -> dict[str, np.ndarray]:
-    at = probes(model)
-    transformed = jax.jit(lambda: {p.name: p.transform(jnp.asarray(at[p.name])) for p in model.parameters})()
+    points = probes(model)
+    transformed = jax.jit(lambda: {p.name: p.transform(jnp.asarray(points[p.name])) for p in model.parameters})()
     return {name: np.asarray(values) for name, values in transformed.items()}
 
 
@@ -104,8 +104,8 @@ def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> N
         BayesreconError: a transform differs.
     """
     for p in model.parameters:
-        here, there = _transformed(model)[p.name], np.asarray(values[p.name])
-        if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
+        expected, actual = _transformed(model)[p.name], np.asarray(values[p.name])
+        if expected.shape != actual.shape or not np.allclose(expected, actual, rtol=_TOLERANCE, atol=_TOLERANCE):
             raise BayesreconError(
                 f"the {label} transforms {p.name} differently from model {model.name} "
                 f"({type(p.transform).__name__}): the two are not in the same coordinates"

@@ -60,19 +60,19 @@ def from_guide(
     guide, 2d for mean field, and those of its own factors for low rank (Opper and Archambeau 2009; Kucukelbir et al.
     2017 for the coordinates). For modes see `posteriors.gaussian` and `posteriors.dirac`.
 
-    | `guide` | `params` | what it is |
+    | `guide` | `params` | the release |
     |---|---|---|
     | `AutoNormal`, `AutoDiagonalNormal`, `AutoMultivariateNormal` | `svi.get_params(state)` | an optimum of the ELBO |
     | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
-    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
-    | path of the CSV of CmdStan's `variational` or `laplace` | none | read from the draws of the normal distribution |
+    | `pymc.fit(method="advi")`, `"fullrank_advi"` | None, or as a `Tracker` stores them | an optimum of the ELBO |
+    | path of the CSV of CmdStan's `variational` or `laplace` | None | the normal distribution of its draws |
 
     Stochastic optimisation ends near the optimum, not at it. The distance is taken from `residual` or from `iterates`.
     If neither is given, it is estimated from the equations that hold for all data; in many models there are more
-    equations than features of the data. The distance enters the standard errors. Nothing is called determined if it is
-    large or cannot be estimated.
+    equations than features of the data. The distance enters the standard errors. If it is large or cannot be estimated,
+    nothing is reported as determined.
 
     A fit alone can mislead: if all its standard deviations are too large by one factor, it looks like the optimum for
     fewer records. It is therefore only used if its equations hold to a hundredth of a posterior standard deviation.
@@ -137,7 +137,7 @@ def release_of_approximation(source: object, model: object, power: float | None)
     """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
 
     Raises:
-        BayesreconError: no model, and what `from_guide` refuses.
+        BayesreconError: the model is missing, or `from_guide` refuses the file.
     """
     if not is_cmdstan_approximation(source):
         return None
@@ -162,31 +162,33 @@ def _fitted(
 
 
 def _variational(model: Model, fit: FittedDistribution, residual: float | str | None, name: str) -> Release:
-    derived, points = variational(model), _points(fit)
+    derived, points = variational(model), _distinct_points(fit)
     phis = np.array([np.asarray(fit.phi(x)) for x in points])
     phi = phis.mean(axis=0)
     white = whitening(model, phi)
-    slope = np.asarray(_slope(fit.phi, points.mean(axis=0)))
-    moves = np.linalg.solve(white, slope)
-    directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
-    spanned = directions[:, size > _REDUNDANT * size[0]]
+    jacobian = np.asarray(_jacobian(fit.phi, points.mean(axis=0)))
+    whitened = np.linalg.solve(white, jacobian)
+    directions, lengths, _ = np.linalg.svd(
+        whitened / np.linalg.norm(whitened, axis=0).clip(1e-300), full_matrices=False
+    )
+    spanned = directions[:, lengths > _REDUNDANT * lengths[0]]
     metric = white if spanned.shape[1] == len(phi) else white @ spanned
     if residual is None and fit.slow:
         raise BayesreconError(
             f"{fit.name}: {fit.slow}, so iterates do not show how far it is from its optimum; fit a "
             "full-rank guide, or supply residual= (0 at the optimum)"
         )
-    none = np.zeros((len(phi), 0))
+    no_columns = np.zeros((len(phi), 0))
     if residual is not None:
-        ascent = _stated(residual, metric)
+        ascent = _stated_residual(residual, metric)
     elif len(points) > 1:
         check_memory(8 * len(points) * len(phi) ** 2, f"slopes of {len(points)} iterates", "supply fewer iterates")
-        back = np.linalg.pinv(slope, rcond=_REDUNDANT)
-        turned = np.array([np.asarray(_slope(fit.phi, x)) @ back for x in points])
-        ascent = Ascent(none, white @ moves, phis, turned)
+        inverse = np.linalg.pinv(jacobian, rcond=_REDUNDANT)
+        turned = np.array([np.asarray(_jacobian(fit.phi, x)) @ inverse for x in points])
+        ascent = Ascent(no_columns, white @ whitened, phis, turned)
     else:
-        ascent = Ascent(none, white @ moves, freedom=0.0)
-    normal = none
+        ascent = Ascent(no_columns, white @ whitened, freedom=0.0)
+    normal = no_columns
     if fit.draws is not None:
         d = model.dimension
         normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(fit.draws)
@@ -201,21 +203,21 @@ def _variational(model: Model, fit: FittedDistribution, residual: float | str | 
 
 
 @partial(jax.jit, static_argnames="phi")
-def _slope(phi: Callable[[Array], Array], native: Array) -> jax.Array:
+def _jacobian(phi: Callable[[Array], Array], native: Array) -> jax.Array:
     return jax.jacfwd(phi)(native)
 
 
 def _laplace(model: Model, fit: FittedDistribution, residual: float | str | None, name: str) -> Release:
-    """The release of a mode with its covariance. Its Hessian is exact, and its gradient may not be zero yet."""
+    """The release of a mode with its covariance. The Hessian is exact, but the gradient may differ from zero."""
     phi, d = np.asarray(fit.phi(fit.native)), model.dimension
     check_smooth(model, phi[:d])
-    metric, none = whitening(model, phi), np.zeros((len(phi), 0))
+    metric, no_columns = whitening(model, phi), np.zeros((len(phi), 0))
     derived, atom = laplace(model, fit.jacobian), phi[None]
-    normal = none if fit.draws is None else metric / np.sqrt(fit.draws)
+    normal = no_columns if fit.draws is None else metric / np.sqrt(fit.draws)
     if residual is not None:
-        ascent = _stated(residual, metric)
+        ascent = _stated_residual(residual, metric)
     elif fit.draws is None:
-        ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
+        ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), no_columns, freedom=0.0)
     else:
         ascent = None
     if ascent is not None:
@@ -229,14 +231,16 @@ def _mode(model: Model, fit: FittedDistribution, residual: float | str | None, n
     theta, directions = np.asarray(fit.native), np.eye(model.dimension)
     if np.isfinite(theta).all():
         check_smooth(model, theta)
-    none = np.zeros((model.dimension, 0))
-    ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
+    if residual is None:
+        ascent = Ascent(directions, np.zeros((model.dimension, 0)), freedom=0.0)
+    else:
+        ascent = _stated_residual(residual, directions)
     if ascent is None:
         return TrainedParameter(theta[None], model, name=name)
     return OptimisedMode(theta[None], model, ascent, name=name)
 
 
-def _points(fit: FittedDistribution) -> np.ndarray:
+def _distinct_points(fit: FittedDistribution) -> np.ndarray:
     """Distinct native parameters `(K, g)` of all steps; only the last ones if there are no iterates."""
     points = np.array([*fit.iterates, fit.native])
     if not fit.iterates:
@@ -247,7 +251,8 @@ def _points(fit: FittedDistribution) -> np.ndarray:
     return points[distinct]
 
 
-def _stated(residual: float | str, metric: np.ndarray) -> Ascent | None:
+def _stated_residual(residual: float | str, metric: np.ndarray) -> Ascent | None:
+    """The error of an optimiser that stopped with this residual; None if the residual is zero."""
     try:
         size = np.asarray(residual, float)
     except (TypeError, ValueError, OverflowError):
@@ -262,6 +267,7 @@ def _stated(residual: float | str, metric: np.ndarray) -> Ascent | None:
 
 
 def _noise(normal: np.ndarray) -> Noise:
+    """Sampling noise without rounding."""
     return Noise(normal, np.zeros((len(normal), 0)))
 
 

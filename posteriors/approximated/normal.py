@@ -6,8 +6,9 @@ the scale being the lower triangle of the Cholesky factor L of Sigma, with the c
 
     sum_n E_q[l(theta, x_n)] + E_q[p(theta)] + log det L                                            (the ELBO)
 
-which in `mean` and L says `E_q[grad log p] = 0` and `E_q[Hess log p] = -Sigma^-1` (Opper and Archambeau 2009, equations
-6 and 7). A mode with the inverse of minus its Hessian satisfies the same two at one point,
+With the log posterior density `f = sum_n l + p`, its derivatives in `mean` and L are zero where `E_q[grad f] = 0` and
+`E_q[Hess f] = -Sigma^-1` (Opper and Archambeau 2009, equations 6 and 7). A mode with the inverse of minus the Hessian
+satisfies the same two equations at one point m, without the expectation:
 
     sum_n grad l(m, x_n) = -grad p(m),    sum_n Hess l(m, x_n) = -Sigma^-1 - Hess p(m)               (Laplace)
 
@@ -33,9 +34,10 @@ MOST = 40
 
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
 _FREEDOM, _NODES = 6.0, 2**13  # degrees of freedom and nodes of the t distribution that integrates moments
-_EVEN = 0.1  # smallest effective share of the nodes with which moments are trusted
-_NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
-_CHUNK = 2**22
+_EFFECTIVE = 0.1  # smallest effective sample size of the weighted nodes, as a share of them
+_NEWTON = 60  # largest number of Newton steps
+_CONVERGED, _FIELD_CONVERGED = 1e-12, 1e-10  # largest step at convergence, in standard deviations
+_CHUNK = 2**22  # numbers per call
 
 
 def order_of(model: Model) -> np.ndarray:
@@ -137,7 +139,7 @@ def variational(model: Model) -> Model:
     """The derived model of a normal distribution that maximises the ELBO.
 
     Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
-    the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`).
+    the coefficients, and sums over fixed nodes elsewhere (`approximated.quadrature`).
 
     >>> from bayesrecon.models.registry import load
     >>> variational(load("kidscore_momiq")).dimension
@@ -172,6 +174,7 @@ def _variational(model: Model, nodes: np.ndarray, weights: np.ndarray) -> Model:
 
 
 def _entropy(model: Model, params: Params) -> jax.Array:
+    """log det L, the entropy of the normal distribution up to a constant."""
     rows, columns = np.tril_indices(model.dimension)
     return jnp.sum(jnp.log(jnp.abs(params["scale"][rows == columns])))
 
@@ -202,11 +205,12 @@ def matching(model: Model, constrained: bool) -> Callable[[Array, Array, PseudoD
 def unconstrained_moments(model: Model, mean: Array, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First-order mean and covariance in unconstrained coordinates, from those of the constrained values."""
     inverse = partial(_from_stacked, model)
-    slope = np.asarray(jax.jacfwd(inverse)(jnp.asarray(mean)))
-    return np.asarray(inverse(jnp.asarray(mean))), slope @ covariance @ slope.T
+    jacobian = np.asarray(jax.jacfwd(inverse)(jnp.asarray(mean)))
+    return np.asarray(inverse(jnp.asarray(mean))), jacobian @ covariance @ jacobian.T
 
 
 def _from_stacked(model: Model, values: Array) -> jax.Array:
+    """Unconstrained coordinates of the constrained values of all parameters, one after the other."""
     params, start = {}, 0
     for p in model.parameters:
         size = int(np.prod(p.shape))
@@ -245,9 +249,10 @@ def _matched(
 
 
 def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean `(d,)` and covariance `(d, d)` of values `(S, d)`."""
     w = np.exp(log_w - log_w.max())
     w /= w.sum()
-    if not 1 / np.sum(w**2) > _EVEN * len(w):
+    if not 1 / np.sum(w**2) > _EFFECTIVE * len(w):
         raise BayesreconError(
             "the posterior of the fitted data is too far from a normal distribution for its mean and covariance to be "
             "matched; supply the draws themselves"
@@ -277,7 +282,7 @@ def _density(model: Model, constrained: bool, theta: Array, records: Records, we
 
 
 @partial(jax.jit, static_argnames="derived")
-def _slope(derived: Model, phi: Array, records: Records, weights: Array) -> jax.Array:
+def _gradient(derived: Model, phi: Array, records: Records, weights: Array) -> jax.Array:
     def elbo(phi: Array) -> Array:
         return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
 
@@ -292,12 +297,12 @@ def fitted_normal(model: Model, derived: Model, phi: Array, pseudo: PseudoData) 
     phi = np.asarray(phi)
     for _ in range(_NEWTON):
         metric = whitening(model, phi)
-        slope = metric.T @ np.asarray(_slope(derived, phi, pseudo.records, pseudo.weights))
-        if not np.isfinite(slope).all() or np.abs(slope).max() > 0.5:
-            slope = np.nan_to_num(slope)
-            slope = slope * 0.5 / max(0.5, np.abs(slope).max())
-        phi = phi + metric @ slope
-        if np.abs(slope).max() < _SETTLED:
+        step = metric.T @ np.asarray(_gradient(derived, phi, pseudo.records, pseudo.weights))
+        if not np.isfinite(step).all() or np.abs(step).max() > 0.5:
+            step = np.nan_to_num(step)
+            step = step * 0.5 / max(0.5, np.abs(step).max())
+        phi = phi + metric @ step
+        if np.abs(step).max() < _CONVERGED:
             break
     return phi
 
@@ -311,24 +316,25 @@ def fitted_mean_field(
     """
     mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))
     for _ in range(_NEWTON):
-        slope, hessian = (
-            np.asarray(x) for x in _field_slopes(model, derived, mean, log_sd, pseudo.records, pseudo.weights)
+        gradient, hessian = (
+            np.asarray(x) for x in _mean_field_derivatives(model, derived, mean, log_sd, pseudo.records, pseudo.weights)
         )
-        if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
+        if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
             break
         scale = np.concatenate([np.exp(log_sd), np.ones(len(mean))])
-        step = -np.linalg.lstsq(hessian * np.outer(scale, scale), slope * scale, rcond=None)[0]
+        step = -np.linalg.lstsq(hessian * np.outer(scale, scale), gradient * scale, rcond=None)[0]
         step = step * min(1.0, 0.5 / max(0.5, float(np.abs(step).max())))
         mean, log_sd = mean + np.exp(log_sd) * step[: len(mean)], log_sd + step[len(mean) :]
-        if np.abs(step).max() < _STILL:
+        if np.abs(step).max() < _FIELD_CONVERGED:
             return mean, np.exp(log_sd)
     return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
 
 
 @partial(jax.jit, static_argnames=("model", "derived"))
-def _field_slopes(
+def _mean_field_derivatives(
     model: Model, derived: Model, mean: Array, log_sd: Array, records: Records, weights: Array
 ) -> tuple[jax.Array, jax.Array]:
+    """Gradient and Hessian of the ELBO in the means and the logarithms of the standard deviations."""
     order, d = order_of(model), model.dimension
 
     def elbo(u: Array) -> Array:
@@ -336,5 +342,5 @@ def _field_slopes(
         phi = jnp.concatenate([u[:d], scale])
         return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
 
-    at = jnp.concatenate([mean, log_sd])
-    return jax.grad(elbo)(at), jax.hessian(elbo)(at)
+    point = jnp.concatenate([mean, log_sd])
+    return jax.grad(elbo)(point), jax.hessian(elbo)(point)

@@ -9,24 +9,25 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 
-_SIDES = np.array([1e-5, 1e-7])  # distances, relative to the largest coordinate or to one
+_DISTANCES = np.array([1e-5, 1e-7])  # relative to the largest coordinate, or to one if all are smaller
 _JUMP = 1e-4  # smallest jump of the gradient that counts as a kink, relative to the gradient
 
 
 def check_smooth(model: Model, theta: np.ndarray) -> None:
     """Refuse a prior that has a kink at a parameter `(d,)`.
 
-    For a smooth prior, the gradients on both sides differ in proportion to the distance.
+    The gradients at two points on opposite sides are compared. For a smooth prior, their difference is proportional to
+    the distance of the points.
 
     Raises:
         BayesreconError: there is a kink along a coordinate.
     """
-    slopes = [
-        np.array([_prior_slope(model, theta + h * e) - _prior_slope(model, theta - h * e) for e in np.eye(len(theta))])
-        for h in _SIDES * np.maximum(1.0, np.abs(theta).max(initial=0.0))
+    differences = [
+        np.array([_gradient(model, theta + h * e) - _gradient(model, theta - h * e) for e in np.eye(len(theta))])
+        for h in _DISTANCES * np.maximum(1.0, np.abs(theta).max(initial=0.0))
     ]
-    wide, narrow = (np.abs(np.diagonal(s)) for s in slopes)
-    jumps = (narrow > 0.5 * wide) & (narrow > _JUMP * (1 + np.abs(_prior_slope(model, theta))))
+    far, near = (np.abs(np.diagonal(difference)) for difference in differences)
+    jumps = (near > 0.5 * far) & (near > _JUMP * (1 + np.abs(_gradient(model, theta))))
     if jumps.any():
         raise BayesreconError(
             f"the prior of model {model.name} has no derivative in {model.coordinates[int(np.argmax(jumps))]} at its "
@@ -35,5 +36,5 @@ def check_smooth(model: Model, theta: np.ndarray) -> None:
 
 
 @partial(jax.jit, static_argnames="model")
-def _prior_slope(model: Model, theta: Array) -> jax.Array:
+def _gradient(model: Model, theta: Array) -> jax.Array:
     return jax.grad(model.log_prior)(theta)

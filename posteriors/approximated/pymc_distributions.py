@@ -46,13 +46,13 @@ def pymc_distribution(model: Model, fit: Any, params: object, iterates: Sequence
     if kind not in APPROXIMATIONS:
         raise BayesreconError(f"PyMC's approximation {kind} is not supported; expected {', '.join(APPROXIMATIONS)}")
     variables = {str(v.name): v for v in fit.model.free_RVs}
-    values = {str(fit.model.rvs_to_values[v].name): name for name, v in variables.items()}
-    positions = {}
-    for name, part, shape, _ in fit.ordering.values():
-        positions[values.get(name, name)] = np.arange(part.start, part.stop).reshape(shape)
-    at = positions_in_model(model, positions, "PyMC fit")
-    theirs = {name: _constrained(fit.model, variables[name], x) for name, x in probes(model).items()}
-    check_transforms(model, theirs, "PyMC fit")
+    names = {str(fit.model.rvs_to_values[v].name): name for name, v in variables.items()}
+    site_positions = {}
+    for name, span, shape, _ in fit.ordering.values():
+        site_positions[names.get(name, name)] = np.arange(span.start, span.stop).reshape(shape)
+    order = positions_in_model(model, site_positions, "PyMC fit")
+    transformed = {name: _constrained(fit.model, variables[name], x) for name, x in probes(model).items()}
+    check_transforms(model, transformed, "PyMC fit")
     d, full = model.dimension, kind == "FullRank"
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
@@ -74,10 +74,10 @@ def pymc_distribution(model: Model, fit: Any, params: object, iterates: Sequence
 
     def phi(x: Array) -> jax.Array:
         if not full:
-            return phi_of(model, x[:d][at], jnp.diag(jax.nn.softplus(x[d:]))[at])
+            return phi_of(model, x[:d][order], jnp.diag(jax.nn.softplus(x[d:]))[order])
         root = jnp.zeros((d, d)).at[lower].set(x[d:])
         root = root - jnp.diag(jnp.diag(root)) + jnp.diag(jax.nn.softplus(jnp.diag(root)))
-        return phi_of(model, x[:d][at], root[at])
+        return phi_of(model, x[:d][order], root[order])
 
     return FittedDistribution(
         kind="variational",

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from scipy.stats import qmc
 
 _TENSOR = 3  # largest dimension with a product of one-dimensional rules
-_POINTS = {1: 32, 2: 24, 3: 16}
+_POINTS = {1: 32, 2: 24, 3: 16}  # points of these rules, by the dimension
 _LOGARITHM = 24  # points along the logarithm of a scale
-_DRAWN = 2**10  # quasi-random nodes, and as many with the opposite sign
+_QUASI_RANDOM = 2**10  # quasi-random nodes, and as many with the opposite sign
 
 Rule = tuple[np.ndarray, np.ndarray]
 """Nodes `(S, d)` and weights `(S,)` that sum to one. The mean and covariance are exact."""
@@ -40,7 +40,7 @@ def rule(d: int, gaussian: GaussianPredictor | None = None, *, other: bool = Fal
         return _along_scale(d, other)
     if d <= _TENSOR:
         return _tensor(d, _POINTS[d] - 2 * other)
-    return _drawn(d, int(other))
+    return _quasi_random(d, int(other))
 
 
 def _hermite(points: int) -> Rule:
@@ -56,23 +56,23 @@ def _along_scale(d: int, other: bool) -> Rule:
     rotation = np.eye(count)
     if other:
         rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(count, count)))[0]
-    arms = np.sqrt(count) * np.concatenate([rotation, -rotation])
-    grid = np.column_stack([np.repeat(nodes, len(arms)), np.tile(arms, (len(nodes), 1))])
-    return grid, np.repeat(weights, len(arms)) / len(arms)
+    others = np.sqrt(count) * np.concatenate([rotation, -rotation])
+    grid = np.column_stack([np.repeat(nodes, len(others)), np.tile(others, (len(nodes), 1))])
+    return grid, np.repeat(weights, len(others)) / len(others)
 
 
 def _tensor(d: int, points: int) -> Rule:
     nodes, weights = _hermite(points)
     grid = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    mass = np.stack(np.meshgrid(*[weights] * d, indexing="ij"), axis=-1).reshape(-1, d).prod(axis=1)
-    return grid, mass
+    products = np.stack(np.meshgrid(*[weights] * d, indexing="ij"), axis=-1).reshape(-1, d).prod(axis=1)
+    return grid, products
 
 
-def _drawn(d: int, seed: int) -> Rule:
+def _quasi_random(d: int, seed: int) -> Rule:
     from scipy.special import ndtri
 
     sobol = _sobol(d, seed=seed)
-    half = ndtri(np.clip(sobol.random(max(_DRAWN, 1 << d.bit_length() + 2)), 1e-12, 1 - 1e-12))
+    half = ndtri(np.clip(sobol.random(max(_QUASI_RANDOM, 1 << d.bit_length() + 2)), 1e-12, 1 - 1e-12))
     nodes = np.concatenate([half, -half])
     nodes = nodes @ np.linalg.inv(np.linalg.cholesky(nodes.T @ nodes / len(nodes))).T
     return nodes, np.full(len(nodes), 1 / len(nodes))
@@ -92,5 +92,5 @@ def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]
 def _sobol(d: int, seed: int) -> "qmc.Sobol":
     from scipy.stats import qmc  # this import takes a third of a second
 
-    make: Any = qmc.Sobol
+    make: Any = qmc.Sobol  # whose stubs lack the argument `seed`
     return make(d, seed=seed)

@@ -29,8 +29,8 @@ def from_sklearn(estimator: object, *, name: str | None = None) -> Release:
     | `Ridge` | squared | alpha, 0 (the intercept comes from centring, which is the same) |
     | `LogisticRegression` | logistic; softmax for several classes | 1 / C, 0 (with liblinear 1 / (C s^2)) |
     | `LinearSVC(loss="squared_hinge")` | squared_hinge | 1 / C, 1 / (C s^2) |
-    | `RidgeCV`, `LogisticRegressionCV(refit=True)` | of the same with the strength that was chosen | |
-    | a pipeline, a search over settings | of its last step, of its best estimator | |
+    | `RidgeCV`, `LogisticRegressionCV(refit=True)` | as without CV, with the chosen strength | |
+    | a pipeline, a search over settings | those of its last step, of its best estimator | |
 
     Here s is the `intercept_scaling`. scikit-learn's own objectives are these times a constant. Records are the input
     of the estimator itself: after a scaler, the scaled features. Classes are numbered from zero in the order of
@@ -57,7 +57,7 @@ def from_sklearn(estimator: object, *, name: str | None = None) -> Release:
 
 
 def _last_step(estimator: Any) -> tuple[Any, list[str]]:
-    """The last step of a pipeline or the best estimator of a search, and the steps before it."""
+    """The last step of a pipeline or the best estimator of a search, and the names of the steps before it."""
     before: list[str] = []
     while True:
         if hasattr(estimator, "best_estimator_"):
@@ -70,7 +70,7 @@ def _last_step(estimator: Any) -> tuple[Any, list[str]]:
 
 
 def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
-    """A linear estimator of a class of this name, from whatever has its attributes.
+    """The release of a linear estimator of a class of this name, from any object with its attributes.
 
     >>> from types import SimpleNamespace
     >>> of_linear("Ridge", SimpleNamespace(coef_=[0.5], intercept_=0.1, fit_intercept=True, alpha=2.0)).name
@@ -80,7 +80,7 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
         BayesreconError: as `from_sklearn`.
     """
     if kind not in LINEAR:
-        reason = next((f": {why}" for names, why in _CLOSED.items() if kind in names), "")
+        reason = next((f": {text}" for names, text in _UNSUPPORTED.items() if kind in names), "")
         raise BayesreconError(
             f"{kind} is not supported{reason}; expected {', '.join(LINEAR)}, "
             "or your own model with models.from_loss and posteriors.dirac"
@@ -121,12 +121,12 @@ def save_trained(release: Release, path: str | Path) -> Path:
     find(release.model.name)
     parts = release.model.split(np.asarray(release.theta)[0])
     arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
-    about = {
+    attributes = {
         "bayesrecon_temperature": "0",
         "bayesrecon_model": release.model.name,
         "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
     }
-    arrays[ATTRIBUTES] = np.array(json.dumps(about))
+    arrays[ATTRIBUTES] = np.array(json.dumps(attributes))
     write_whole(path, lambda temporary: np.savez(temporary, **arrays))
     return path
 
@@ -148,7 +148,7 @@ def _ridge_cv(estimator: Any, shape: tuple[int, int]) -> Model:
 
 
 def _logistic_regression_cv(estimator: Any, shape: tuple[int, int]) -> Model:
-    """The last fit is of all records, with the strength that was chosen."""
+    """The model of the final fit: all records, with the chosen strength."""
     if not estimator.refit:
         raise BayesreconError(
             "with refit=False coefficients are averages over folds, which are not stationary for any data"
@@ -156,9 +156,9 @@ def _logistic_regression_cv(estimator: Any, shape: tuple[int, int]) -> Model:
     chosen = {name: np.unique(np.asarray(getattr(estimator, name, None) or 0.0, float)) for name in ("C_", "l1_ratio_")}
     if any(values.size > 1 for values in chosen.values()):
         raise BayesreconError("one strength per class is not supported; fit a multinomial model")
-    given = {name: getattr(estimator, name) for name in _SETTINGS if hasattr(estimator, name)}
+    settings = {name: getattr(estimator, name) for name in _SETTINGS if hasattr(estimator, name)}
     strength, ratio = (float(values[0]) for values in chosen.values())
-    return _logistic_regression(SimpleNamespace(**given, C=strength, l1_ratio=ratio), shape)
+    return _logistic_regression(SimpleNamespace(**settings, C=strength, l1_ratio=ratio), shape)
 
 
 def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
@@ -172,8 +172,8 @@ def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     if estimator.solver == "liblinear":
         intercept_penalty = strength / float(estimator.intercept_scaling) ** 2
     classes = len(estimator.classes_)
-    apart = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
-    if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
+    one_vs_rest = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
+    if classes > 2 and (estimator.solver in one_vs_rest or getattr(estimator, "multi_class", "auto") == "ovr"):
         raise BayesreconError("one-vs-rest logistic regression is not supported; fit a multinomial model")
     loss = "softmax" if shape[0] > 1 else "logistic"
     return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), intercept_penalty)
@@ -193,7 +193,7 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
 
 
 def _version_of(estimator: object) -> tuple[int, int]:
-    """Version of the scikit-learn that fitted it: the installed one, unless the estimator comes from a file."""
+    """Version of scikit-learn that fitted the estimator: the installed one, unless it comes from a file."""
     match = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
     return (int(match[1]), int(match[2])) if match else version("scikit-learn")
 
@@ -212,7 +212,7 @@ _SETTINGS = (
 _SPARSE = "an l1 penalty is not differentiable, so coefficients that are zero have no stationary equation"
 _KEEPS = "it stores training rows unchanged; `bayesrecon audit` of the saved model lists them"
 _STOPS = "it stops before the optimum, so its coefficients are not stationary"
-_CLOSED: Mapping[tuple[str, ...], str] = {
+_UNSUPPORTED: Mapping[tuple[str, ...], str] = {
     ("Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "ElasticNet", "ElasticNetCV", "MultiTaskLasso"): _SPARSE,
     ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"): _KEEPS,
     ("KNeighborsClassifier", "KNeighborsRegressor", "GaussianProcessRegressor", "GaussianProcessClassifier"): _KEEPS,
@@ -225,7 +225,7 @@ _CLOSED: Mapping[tuple[str, ...], str] = {
         "MLPRegressor",
     ): _STOPS,
 }
-"""Classes that are often asked for, and why they have no equations."""
+"""Common classes that are not supported, and the reason."""
 
 LINEAR = {
     "LinearRegression": _least_squares,
@@ -235,8 +235,8 @@ LINEAR = {
     "LogisticRegressionCV": _logistic_regression_cv,
     "LinearSVC": _linear_svc,
 }
-"""Classes that are read, and the models of their objectives."""
+"""Supported classes, and functions that build the models of their objectives."""
 
 
 FIT = ("sklearn", from_sklearn)
-"""The library that fits come from, and what reads them."""
+"""The library of the fits, and the function that reads them."""

@@ -23,7 +23,7 @@ from bayesrecon.releases import Approximation, Release
 
 _TOLERANCE = 1e-5  # at which statsmodels' optimisers stop: the slope of the mean log likelihood per row
 _MOST_ROWS = 100_000  # largest number of rows, which bounds the possible sizes of groups
-_FAR = 0.1  # remaining standard errors of the ratio beyond which it is at the boundary
+_FAR = 0.1  # remaining error of the ratio, in standard errors, above which it is at the boundary
 
 
 def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
@@ -65,8 +65,8 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         model = uneven(covariates, response, bool(constant), sizes, ratio)
     else:
         model = mixed(covariates, response, bool(constant), sizes[0])
-    at = [*order, p]
-    block = covariance[np.ix_(at, at)]
+    positions = [*order, p]
+    block = covariance[np.ix_(positions, positions)]
     # The optimiser moves the root of the ratio.
     slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))
     if not slope * np.sqrt(block[-1, -1]) < _FAR:
@@ -93,7 +93,7 @@ def from_known_covariance(estimates: Estimates) -> Release:
         raise BayesreconError("a mixed model with so many groups and rows is not supported")
     order = sorted(range(len(labels)), key=lambda i: labels[i] != "const")
     covariates = [labels[i] for i in order if labels[i] != "const"]
-    sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest that there can be
+    sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest possible range
     model = correlated(covariates, estimates.response, "const" in labels, sizes).in_constrained_coordinates
     mean = np.append(values[order], np.sqrt(estimates.scale))
     return _release(model, mean, covariance[np.ix_(order, order)], len(order), 0.0, estimates.where)
@@ -120,22 +120,23 @@ def _release(model: Model, mean: np.ndarray, block: np.ndarray, p: int, slope: f
     except np.linalg.LinAlgError:
         raise BayesreconError("the covariance of the estimates is not positive definite") from None
     rows, columns = np.tril_indices(d)
-    bounded = np.zeros((d + len(rows), 0))
+    hessian_directions = np.zeros((d + len(rows), 0))
     # One column for each coefficient, and one for the ratio.
-    along = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
-    along[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
+    scaled = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
+    scaled[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
     for i in range(p):
         for j in range(i, d - 1):
-            change = np.outer(along[:, i], along[:, j])
+            change = np.outer(scaled[:, i], scaled[:, j])
             change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
             step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
-            bounded = np.column_stack([bounded, np.concatenate([np.zeros(d), step[rows, columns]])])
-    scores = np.zeros((len(bounded), d))
-    scores[:d] = root
-    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, bounded])
+            direction = np.concatenate([np.zeros(d), step[rows, columns]])
+            hessian_directions = np.column_stack([hessian_directions, direction])
+    score_directions = np.zeros((len(hessian_directions), d))
+    score_directions[:d] = root
+    phi, directions = pack(model, mean, covariance)[None], np.column_stack([score_directions, hessian_directions])
     release = Approximation(phi, laplace(model, False), directions, model, name=name)
     if not slope:
         return release
-    shift = np.zeros((len(bounded), 1))
+    shift = np.zeros((len(directions), 1))
     shift[:d, 0] = covariance[:, p] * slope
     return release.printed(phi, directions, shift)

@@ -28,7 +28,7 @@ def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) 
     """The model of a fit over groups of `size` rows each.
 
     Fields of a group: the mean of each covariate and of the response, and `within`, the sums of products of their
-    deviations from these means, `(c (c + 1) / 2,)` for the c of them, a lower triangle row by row, the response last.
+    deviations from these means. `within` is the lower triangle of a `(c, c)` matrix, row by row, the response last.
 
     Raises:
         BayesreconError: names that are not distinct, or groups of fewer than two rows.
@@ -111,8 +111,8 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
     count = len(covariates) + 1 + intercept
 
     def log_lik(params: Params, record: Records) -> jax.Array:
-        across, variance = jnp.append(-params["coefficient"], 1.0), params["sigma"] ** 2
-        squares = across @ _symmetric(record["products"], count) @ across
+        contrast, variance = jnp.append(-params["coefficient"], 1.0), params["sigma"] ** 2
+        squares = contrast @ _symmetric(record["products"], count) @ contrast
         size = jnp.asarray(record["rows"], float) if several else sizes[0]
         return -0.5 * (size * jnp.log(variance) + squares / variance)
 
@@ -181,9 +181,9 @@ def _symmetric(lower: Array, count: int) -> jax.Array:
 
 def _log_lik(params: Params, intercept: bool, size: Array | float, means: Array, scatter: Array) -> jax.Array:
     """Log likelihood of a group of `size` rows, from the means and the scatter of covariates and response."""
-    slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
-    across = jnp.append(-slopes, 1.0)
+    slopes, constant = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
+    contrast = jnp.append(-slopes, 1.0)
     ratio, variance = params["ratio"], params["sigma"] ** 2
-    between = size / (1 + size * ratio) * (across @ means - start) ** 2
-    squares = across @ scatter @ across + between
+    between = size / (1 + size * ratio) * (contrast @ means - constant) ** 2
+    squares = contrast @ scatter @ contrast + between
     return jnp.asarray(-0.5 * (size * jnp.log(variance) + jnp.log1p(size * ratio) + squares / variance))

@@ -9,11 +9,11 @@ from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.kernels.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.precision import x64
 
-_BLOCK = 4096  # records that a model is asked about at once
-_LEAST = 60  # public records: half are fitted, a quarter calibrates and a quarter checks
-_SUM = 1e-3  # probabilities of half precision sum to one within this
-_GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
-_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that distribution
+_BLOCK = 4096  # records per call of a model
+_LEAST = 60  # smallest number of public records: half are fitted, a quarter calibrates and a quarter checks
+_SUM = 1e-3  # largest difference of the sum of probabilities from one, which half precision allows
+_GRID = 0.05  # largest difference from a rounded number, in units of its last decimal, which single precision allows
+_FAR = 3.0  # largest distance of an answer, in units of the distance of the farthest public answer
 
 Predict = Callable[[Any], Any]
 
@@ -65,11 +65,11 @@ def outputs(
     public = _records(public, values)
     answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
     logits = [answers_of(function, public) for function in predicts]
-    answered = list(z) if isinstance(predict, Sequence) else [z]
-    if len(answered) != len(predicts):
-        raise BayesreconError(f"{len(predicts)} models and {len(answered)} answers: supply one answer per model")
+    released = list(z) if isinstance(predict, Sequence) else [z]
+    if len(released) != len(predicts):
+        raise BayesreconError(f"{len(predicts)} models and {len(released)} answers: supply one answer per model")
     seen, repeats = zip(
-        *(_answer(function, answer, known.shape[1]) for function, known in zip(answered, logits, strict=True)),
+        *(_answer(value, answer, known.shape[1]) for value, known in zip(released, logits, strict=True)),
         strict=True,
     )
     if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
@@ -91,7 +91,7 @@ def outputs(
         (low, high),
         name,
     )
-    _check_reached(result)
+    _check_distance(result)
     return result
 
 
@@ -99,7 +99,7 @@ def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
     """Outputs `(m, k)` of records `(m, *shape)`.
 
     Raises:
-        BayesreconError: the model fails, or returns something else.
+        BayesreconError: the model fails, or its outputs have another shape or are not finite.
     """
     parts = []
     for first in range(0, len(records), _BLOCK):
@@ -157,7 +157,7 @@ def _records(public: np.ndarray, values: tuple[float, float] | None) -> np.ndarr
 
 
 def _answer(released: object, answer: Answer, width: int) -> tuple[np.ndarray, int]:
-    """The values that a decoder uses from one model's answers, and the number of answers."""
+    """The mean of one model's answers as a decoder uses it, `(k,)`, and the number of answers."""
     try:
         z = np.asarray(released, float)
     except (TypeError, ValueError, OverflowError):
@@ -197,21 +197,21 @@ def _preview(z: np.ndarray) -> str:
     return np.array2string(z.ravel()[:4], precision=3, separator=", ") + (" ..." if z.size > 4 else "")
 
 
-def _check_reached(release: Outputs) -> None:
-    """Refuse an answer that lies far outside those of public records, in units of how they vary."""
+def _check_distance(release: Outputs) -> None:
+    """Refuse an answer that is far from those of the public records, in units of their standard deviations."""
     if release.answer.view in ("rounded", "argmax"):
         return
     centre = release.answers.mean(axis=0)
-    about = release.answers - centre
-    values, vectors = np.linalg.eigh(about.T @ about / len(about))
-    # Single precision leaves this much where outputs sum to a constant.
+    residuals = release.answers - centre
+    values, vectors = np.linalg.eigh(residuals.T @ residuals / len(residuals))
+    # If outputs sum to a constant, rounding errors of single precision are of this size.
     scale = np.sqrt(np.maximum(values, 1e-12 * values[-1]) + release.noise**2)
-    # With as many times the noise no noise explains it either.
-    farthest = max(float(np.linalg.norm(about @ vectors / scale, axis=1).max()), np.sqrt(len(values)))
+    # The square root is the length of standard normal noise.
+    farthest = max(float(np.linalg.norm(residuals @ vectors / scale, axis=1).max()), np.sqrt(len(values)))
     distance = float(np.linalg.norm((release.z - centre) @ vectors / scale))
     if distance > _FAR * farthest:
         raise BayesreconError(
             f"the answer lies {distance / farthest:.3g} times as far from their mean as that to any public record: it "
-            "is not from this "
-            "model, not in this view, or its record does not follow the distribution of the public records"
+            "is not from this model, not in this view, or its record does not follow the distribution of the public "
+            "records"
         )

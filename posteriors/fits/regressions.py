@@ -17,7 +17,7 @@ from bayesrecon.releases import Release
 def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:
     """A release from a fitted statsmodels result.
 
-    | model | what its covariance is | the model here |
+    | fit | its covariance | the model of the release |
     |---|---|---|
     | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
     | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
@@ -61,7 +61,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
     attributes = ("offset", "exposure", "freq_weights", "var_weights", *(["weights"] if kind == "WLS" else []))
     options = {name: getattr(fitted, name, None) for name in attributes}
-    how = how_fitted(estimator, options, getattr(fitted, "nobs", None))
+    weighting = how_fitted(estimator, options, getattr(fitted, "nobs", None))
     if kind == "MixedLM":
         return from_mixed(result, response, name)
     design = getattr(fitted, "exog", None)
@@ -82,8 +82,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         ) from None
     constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
     labels = labelled(names, constant)
-    moved = _moved(result) if kind == "GLM" and estimator != "ols" else 0.0
-    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, moved, **how)
+    step = _last_step(result) if kind == "GLM" and estimator != "ols" else 0.0
+    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, step, **weighting)
     if robust == "nonrobust":
         return release
     note = (
@@ -94,14 +94,15 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
 
 
 def how_fitted(estimator: str, options: Json, records: float | None) -> Json:
-    """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
+    """Weights and offset of a fit, as arguments of `models.estimators.fitted_with`.
 
     Args:
-        options: what the fit holds by the name of its attribute.
-        records: their number.
+        estimator: name of the estimator, such as "ols".
+        options: weights, offset and exposure of the fit, by the name of the attribute.
+        records: number of records, None if unknown.
 
     Raises:
-        BayesreconError: weights whose equations are not known.
+        BayesreconError: a fit with these weights or offset is not supported.
     """
     used = {name: np.asarray(v, float) for name, v in options.items() if v is not None and np.size(v)}
     used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
@@ -113,34 +114,39 @@ def how_fitted(estimator: str, options: Json, records: float | None) -> Json:
         raise BayesreconError(f"{next(iter(used))} of a MixedLM is not supported; fit without it")
     result: Json = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
     counts = used.get("freq_weights")
-    counted = counts is None or bool(np.all(counts == np.round(counts)))
+    whole_counts = counts is None or bool(np.all(counts == np.round(counts)))
     others = used.keys() & {"var_weights", "weights"}
-    if counts is not None and (others or (estimator == "ols" and not counted)):
+    if counts is not None and (others or (estimator == "ols" and not whole_counts)):
         raise BayesreconError(
             "freq_weights must be whole numbers and the only weights; pass other weights as var_weights"
         )
     removed = options.get("weights", ()) is None  # of a WLS whose data were removed
-    if others or not counted or removed:
+    if others or not whole_counts or removed:
         return result | {"weights": "analytic", "records": None if records is None else float(records)}
     return result if counts is None else result | {"weights": "frequency"}
 
 
-def _moved(result: object) -> float:
-    """Length of the last step of a GLM, by how far its deviance fell; of one that does not tell, by its tolerance."""
+def _last_step(result: object) -> float:
+    """Length of the last step of a GLM, from the change of its deviance, or from the tolerance if it is not stored."""
     deviances = (getattr(result, "fit_history", None) or {}).get("deviance", ())
     if len(deviances) < 2 or not np.isfinite(deviances[-2:]).all():
         return last_step(_TOLERANCE, 0.0)
     return last_step(abs(float(deviances[-2] - deviances[-1])), float(deviances[-1]))
 
 
-_TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step
+_TOLERANCE = 1e-8  # of statsmodels: largest change of the deviance in the last step
 
 
 def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -> Sequence[int]:
-    """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
+    """Positions of the columns of a design that are all ones.
+
+    Args:
+        design: the design; None if it was removed.
+        names: names of its columns.
+        stated: position of the constant column that the fit stores.
 
     Raises:
-        BayesreconError: it remembers that a column is constant, and nothing says that it is one.
+        BayesreconError: the design was removed, and the name of its constant column does not say that it is one.
     """
     if design is not None:
         columns = np.asarray(design, float)
@@ -153,7 +159,7 @@ def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -
 
 
 def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
-    """Names of a design's columns as a table has them; `constant` are those of ones.
+    """Names of a design's columns as in a printed table. `constant` has the positions of the columns of ones.
 
     >>> labelled(["Intercept", "age"], [0])
     ['const', 'age']
@@ -161,13 +167,13 @@ def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
     return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
 
 
-_WHY = {
+_UNSUPPORTED = {
     "GLS": "its covariance is that of sums that mix records",
     "GLSAR": "its records are first filtered by an estimated correlation, so each row combines several records",
     "RLM": "its covariance is not an inverse Hessian, and its records are weighted by their residuals",
     "QuantReg": "its loss is not smooth at records that are fitted exactly, and its covariance is a kernel estimate",
 }
-"""Why results of statsmodels are not read, and what holds."""
+"""Common models that are not supported, and the reason."""
 
 
 def _estimator_of(kind: str, fitted: Any) -> str:
@@ -187,13 +193,12 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         raise BayesreconError(
             f"a GLM of family {family} with link {link} is not supported: its covariance is not an inverse Hessian"
         )
-    why = f": {_WHY[kind]}" if kind in _WHY else ""
+    reason = f": {_UNSUPPORTED[kind]}" if kind in _UNSUPPORTED else ""
     raise BayesreconError(
-        f"{kind} is not supported{why}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian "
-        "with a "
-        "model"
+        f"{kind} is not supported{reason}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian "
+        "with a model"
     )
 
 
 FIT = ("statsmodels", from_statsmodels)
-"""The library that fits come from, and what reads them."""
+"""The library of the fits, and the function that reads them."""

@@ -21,13 +21,13 @@ SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors
 def read_saved(
     source: str | os.PathLike[str], *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
-    """Everything in a file of saved objects, by its path, without loading any of it.
+    """Everything in a file of saved objects, without unpickling any of it.
 
-    Opcodes of pickles are read by an interpreter that imports nothing and calls nothing; what they would make is
-    described. Arrays come from NumPy's own ways to write them, with plain types.
+    An interpreter that imports nothing and calls nothing reads the opcodes of pickles, and describes the objects that
+    they would create. Only arrays of plain types are read.
 
     Raises:
-        BayesreconError: no such file, one that is no saved object, or a damaged one.
+        BayesreconError: the file does not exist, is damaged or is not a saved object.
 
     >>> import numpy as np
     >>> from bayesrecon.untrusted.saved.file import SavedFile
@@ -53,10 +53,10 @@ def read_saved(
 
 
 def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
-    """The one fit in a file of saved objects, None for anything else.
+    """The only fit in a file of saved objects; None if the source is anything else.
 
     Raises:
-        BayesreconError: a file with no fit that is read, or with several; a model or a power beside it.
+        BayesreconError: the file has no supported fit or several, or a model or a power is stated.
     """
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None
@@ -64,11 +64,11 @@ def release_of_saved(source: object, model: object, power: float | None) -> Rele
         raise BayesreconError("a saved model needs no model= or power=; omit them")
     contents = read_saved(source)
     fits = contents.saved.fits if contents.saved is not None else ()
-    read = [fit.release for fit in fits if fit.release is not None]
-    if len(read) == 1:
-        return read[0]
-    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit of a supported kind"
-    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit lists its content")
+    releases = [fit.release for fit in fits if fit.release is not None]
+    if len(releases) == 1:
+        return releases[0]
+    reason = f"{len(releases)} fits" if releases else fits[0].reason if fits else "no fit of a supported kind"
+    raise BayesreconError(f"{source}: it holds {reason}; bayesrecon audit lists its content")
 
 
 def _no_draws(source: object, *, name: str | None = None, trusted: bool = False) -> NoReturn:

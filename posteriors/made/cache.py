@@ -1,4 +1,4 @@
-"""Posteriors that were built here, kept in a user cache directory: one archive of draws for one exact run."""
+"""The user's cache of sampled posteriors: one archive of draws for each run."""
 
 import hashlib
 import json
@@ -20,15 +20,15 @@ from bayesrecon.releases import Release
 
 
 def cache_path(name: str, model: Model, records: Records, run: Mapping[str, object]) -> Path:
-    """The file of one run: its name carries a hash of the data, the program, the settings and the versions.
+    """The path of the draws of one run. The file's name has a hash of the data, program, settings and versions.
 
-    Two names of the same posterior, as of a centred and a non-centred program, share one file.
+    Two names of the same posterior share one file, for example those of a centred and a non-centred program.
 
     Args:
-        name: the posterior's name; what stands before its first dash, in posteriordb the name of the data,
-            begins the file's name.
-        model, records: what is sampled; the program counts through its compiled text, so that comments and
-            names do not matter and numbers do.
+        name: the posterior's name. The part before its first dash begins the file's name. In posteriordb, this part is
+            the name of the data.
+        model, records: the posterior. The compiled text of the program is hashed, so comments and names in it do not
+            matter, but numbers do.
         run: settings of the sampler.
     """
     identity = {
@@ -42,7 +42,7 @@ def cache_path(name: str, model: Model, records: Records, run: Mapping[str, obje
 
 
 def versions() -> dict[str, str]:
-    """The versions that decide what a seed produces."""
+    """Versions of the packages on which the draws of a seed depend, by package."""
     return {"bayesrecon": __version__, "numpyro": version("numpyro"), "jax": version("jax")}
 
 
@@ -54,14 +54,14 @@ def store(path: Path, release: Release, attributes: Mapping[str, object]) -> Non
 
     params = jax.jit(jax.vmap(release.model.constrain))(release.theta)
     chain = np.asarray(release.chain)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for p in release.model.parameters:
         values = by_chain(np.asarray(params[p.name]).reshape(release.size, -1), chain)
         arrays[p.name] = values.reshape(*values.shape[:2], *p.shape)
-    contents: dict[str, Any] = {**arrays, ATTRIBUTES: np.array(json.dumps({k: str(v) for k, v in attributes.items()}))}
+    arrays[ATTRIBUTES] = np.array(json.dumps({k: str(v) for k, v in attributes.items()}))
     try:
         private_folder(path.parent)
-        write_whole(path, lambda target: np.savez(target, **contents))
+        write_whole(path, lambda target: np.savez(target, **arrays))
     except OSError as error:
         raise BayesreconError(
             f"cannot write {path} ({error.strerror}); set BAYESRECON_CACHE to a folder that can be written"
@@ -83,7 +83,7 @@ def _hash_program(model: Model, records: Records) -> str:
         terms = jax.vmap(model.log_lik, (None, 0))(theta, batch)
         return terms.sum() + model.log_prior(theta) + model.log_det(theta)
 
-    two = {k: np.asarray(v[:1]).repeat(2, axis=0) for k, v in records.items()}
-    traced = jax.jit(log_posterior).trace(np.zeros(model.dimension), two)
-    # The same text whatever the device the run goes to.
+    two_records = {k: np.asarray(v[:1]).repeat(2, axis=0) for k, v in records.items()}
+    traced = jax.jit(log_posterior).trace(np.zeros(model.dimension), two_records)
+    # For one platform, so that the text does not depend on the device.
     return hashlib.sha256(traced.lower(lowering_platforms=("cpu",)).as_text().encode()).hexdigest()

@@ -26,9 +26,10 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
     """A `posteriordb.PosteriorDatabase`, or a `PosteriorDatabaseGithub` with `download=True`.
 
     Args:
-        path: the folder `posterior_database` of a copy of posteriordb; POSTERIOR_DB_PATH unless given.
-        download: list the database on GitHub and fetch what is missing into `path`, POSTERIOR_DB_PATH or
-            the package's default folder.
+        path: the folder `posterior_database` of a copy of posteriordb. Defaults to the environment variable
+            POSTERIOR_DB_PATH.
+        download: whether to list the database on GitHub and to download missing files into `path`, which then defaults
+            to POSTERIOR_DB_PATH or the folder that the package posteriordb uses.
 
     Raises:
         BayesreconError: no path is set, the folder is not a posterior database, or GitHub does not answer.
@@ -49,8 +50,7 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
             try:
                 github = posteriordb.PosteriorDatabaseGithub
                 return github() if path is None else github(str(path))
-            # Offline, the package trips over a name that it never assigned.
-            except Exception as error:
+            except Exception as error:  # without a network the package raises an UnboundLocalError
                 raise BayesreconError(
                     "posteriordb cannot be listed on GitHub: no network, or its limit for callers without "
                     "a token in GITHUB_PAT is used up"
@@ -73,7 +73,7 @@ def posterior_info(database: "Database", name: str) -> Json:
     """The description of a posterior: names of its model, data and reference draws, dimensions, keywords.
 
     Raises:
-        BayesreconError: the name is unknown (with suggestions) or malformed, or its description damaged.
+        BayesreconError: the name is unknown or malformed, or the description is damaged.
     """
     check_name(name)
     known = posterior_names(database)
@@ -90,9 +90,9 @@ def posterior_info(database: "Database", name: str) -> Json:
 
 
 def has_reference_draws(database: "Database", name: str) -> bool:
-    """Whether this copy of the database holds reference draws of the posterior, or can fetch them."""
+    """Whether the database has reference draws of the posterior, after a download if it downloads."""
     path = _reference_path(database, name)
-    return path is not None and present(database, path)
+    return path is not None and is_present(database, path)
 
 
 def _reference_path(database: "Database", name: str) -> Path | None:
@@ -105,18 +105,19 @@ def _reference_path(database: "Database", name: str) -> Path | None:
 
 
 def read_reference_draws(database: "Database", name: str, *, draws: int | None = None) -> Draws:
-    """The reference draws of one posterior, by parameter.
+    """The reference draws of a posterior, by parameter.
 
     Args:
         database: from `open_database`.
         name: the posterior's name.
-        draws: number of draws to keep, the last ones (`Draws.last`).
+        draws: number of draws to return, the last ones (`Draws.last`). All by default.
 
     Returns:
-        Draws with arrays `(chains, draws, *shape)`, named after the posterior. JSON's NaN is kept as nan.
+        Draws with arrays `(chains, draws, *shape)`, named after the posterior. JSON's NaN becomes nan.
 
     Raises:
-        BayesreconError: unknown name; no reference draws, or not in this copy; a damaged file.
+        BayesreconError: the name is unknown, there are no reference draws or they are not in this copy, or the file is
+            damaged.
 
     Example:
         >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape
@@ -126,7 +127,7 @@ def read_reference_draws(database: "Database", name: str, *, draws: int | None =
     remedy = "the posterior can be built with `bayesrecon fit`"
     if path is None:
         raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
-    if not present(database, path):
+    if not is_present(database, path):
         raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
     with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
         result = _draws(path, file.chains(trusted=True), name)
@@ -137,7 +138,7 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
     """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
 
     Raises:
-        BayesreconError: no such file, damage, or another layout.
+        BayesreconError: the file does not exist, is damaged or has another layout.
     """
     with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
@@ -150,27 +151,31 @@ def _draws(path: Path, chains: Chains, name: str) -> Draws:
 
 
 def read_data(database: "Database", name: str) -> Json:
-    """The data of a posterior, or a data set by its own name, as the JSON object given to Stan.
+    """The data of a posterior, as the JSON object that Stan reads.
+
+    Args:
+        database: from `open_database`.
+        name: name of the posterior, or of the data.
 
     Raises:
-        BayesreconError: unknown name; data that are not in this copy; a damaged file.
+        BayesreconError: the name is unknown, the data are not in this copy, or the file is damaged.
     """
     check_name(name)
     with reading("posteriordb", "a database"):
-        sets = sorted(database.dataset_names())
-    known = posterior_names(database)
-    if name not in sets and name not in known:
-        raise BayesreconError(f"posteriordb has no posterior or data {name!r}{near(name, known + sets)}")
-    data = name if name in sets else posterior_info(database, name).get("data_name")
+        datasets = sorted(database.dataset_names())
+    posteriors = posterior_names(database)
+    if name not in datasets and name not in posteriors:
+        raise BayesreconError(f"posteriordb has no posterior or data {name!r}{near(name, posteriors + datasets)}")
+    data = name if name in datasets else posterior_info(database, name).get("data_name")
     check_name(data)
     with reading(f"the description of the data {data}", "JSON"), contextlib.redirect_stdout(sys.stderr):
         try:
             path = Path(database.get_dataset_path(data))
         except (FileNotFoundError, KeyError):
             path = None
-        if path is not None and not inside(database, path):
+        if path is not None and not is_inside(database, path):
             raise BayesreconError(f"the description of the data {data} points outside the database")
-    if path is None or not present(database, path):
+    if path is None or not is_present(database, path):
         raise BayesreconError(f"the data {data} are not in this copy of posteriordb")
     with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
         content = file.document(trusted=True)
@@ -180,18 +185,18 @@ def read_data(database: "Database", name: str) -> Json:
 
 
 def check_name(name: object) -> None:
-    """Refuse names that could lead out of the database, as names become file names."""
+    """Refuse a name that could lead out of the database when it becomes part of a path."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or name == ".":
         raise BayesreconError(f"{str(name)[:80]!r} is not a name (letters, digits, '_', '.' and '-' only)")
 
 
-def inside(database: "Database", path: Path) -> bool:
+def is_inside(database: "Database", path: Path) -> bool:
     """Whether the path is in the folder of the database."""
-    # Without resolving links: copies kept by an archiving tool are trees of them.
+    # Links are not resolved: in the copies of some archiving tools every file is a link to a place outside.
     return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(database.path))
 
 
-def present(database: "Database", path: Path) -> bool:
+def is_present(database: "Database", path: Path) -> bool:
     """Whether the file exists. A database that downloads fetches it first."""
     if path.is_file():
         return True

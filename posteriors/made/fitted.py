@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb that have no reference draws here: built with NUTS once, then read from the cache."""
+"""Posteriors without reference draws: sampled with NUTS once, then read from the user's cache."""
 
 import sys
 import time
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-_FEW = 20  # parameters
-_STUCK = 1.1  # R-hat from which a chain is somewhere else than the others
+_FEW = 20  # largest number of parameters for which draws are thinned
+_STUCK = 1.1  # R-hat above which a chain is in another place than the others
 
 
 @dataclass(frozen=True)
 class Run:
-    """Settings of NUTS for a posterior that is built; they and the seed are part of the cache's key."""
+    """Settings and seed of a run of NUTS: part of the cache's key."""
 
     seed: int = 0
     chains: int = 4
@@ -40,8 +40,11 @@ class Run:
 
 
 def run_for(model: Model) -> Run:
-    """Default settings: with few parameters iterations are cheap, and only every third is kept, so that the draws are
-    nearly independent, as published reference draws are."""
+    """The default settings for a model.
+
+    With few parameters, iterations are cheap, and only every third is kept. The draws are then nearly independent, like
+    published reference draws.
+    """
     return Run(thinning=3 if model.dimension <= _FEW else 1)
 
 
@@ -83,7 +86,6 @@ def fitted(
         >>> fitted("coins", load("Rate_1_model"), coins).size  # NUTS  # doctest: +SKIP
         10000
     """
-
     run, say = run or run_for(model), say or _to_stderr
     records = check_records(model, records)
     path = cache_path(name, model, records, asdict(run))
@@ -93,7 +95,7 @@ def fitted(
 
 
 def _build(path: Path, name: str, model: Model, records: Records, run: Run, say: Say) -> None:
-
+    """Sample into the cache, twice if the chains disagree."""
     count = len(next(iter(records.values())))
     say(
         f"{name}: no draws yet; NUTS with {run.chains} chains of {run.warmup} + {run.draws * run.thinning} iterations, "
@@ -102,7 +104,7 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
     first = _sampled(path, name, model, records, run, run.seed, say)
     if not first.r_hat.max() > _STUCK:
         return
-    # One chain of several is left in a corner by some keys and not by others.
+    # With some keys one chain stays in a corner, with others none does.
     say(f"{name}: {first.warnings[0]}; NUTS once more with another key")
     import jax
 
@@ -117,11 +119,11 @@ def _sampled(
     run: Run,
     key: Key,
     say: Say,
-    other: Convergence | None = None,
+    previous: Convergence | None = None,
 ) -> Convergence:
-    """Sample, and store the run unless it went worse than another one."""
+    """Sample, and store the run unless the previous one converged better."""
     start = time.perf_counter()
-    release, state = sample(
+    release, convergence = sample(
         model,
         records,
         key=key,
@@ -135,21 +137,20 @@ def _sampled(
     )
     seconds = time.perf_counter() - start
     say(f"{name}: {release.size} draws in {seconds:.0f} s")
-    if other is not None and not state.r_hat.max() < other.r_hat.max():
-        return state
-    warnings = state.warnings
-    if other is not None:
-        warnings += (f"a run with another key was discarded: {other.warnings[0]}",)
-    described = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
-    described |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
-    described |= {"bayesrecon_quality": state.summary, "bayesrecon_divergences": state.divergences}
-    described |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(warnings)}
-    store(path, release, described)
-    return state
+    if previous is not None and not convergence.r_hat.max() < previous.r_hat.max():
+        return convergence
+    warnings = convergence.warnings
+    if previous is not None:
+        warnings += (f"a run with another key was discarded: {previous.warnings[0]}",)
+    attributes = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
+    attributes |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
+    attributes |= {"bayesrecon_quality": convergence.summary, "bayesrecon_divergences": convergence.divergences}
+    attributes |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(warnings)}
+    store(path, release, attributes)
+    return convergence
 
 
 def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> PosteriorDraws:
-
     try:
         draws = read_npz(path, name=name)
     except BayesreconError as error:
@@ -159,9 +160,9 @@ def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> P
     warnings = tuple(v for k, v in sorted(draws.attributes.items()) if k.startswith("bayesrecon_warning_"))
     for warning in warnings:
         say(f"{name}: warning: {warning}")
-    # The archive holds the program's own latents: nothing has to be mapped.
-    kept = draws if count is None else draws.last(count)
-    release = from_draws(kept, replace(model, prepare=None), name=name)
+    # The archive has the latents of the program itself, so `prepare` is not needed.
+    draws = draws if count is None else draws.last(count)
+    release = from_draws(draws, replace(model, prepare=None), name=name)
     return replace(release, model=model, notes=(*release.notes, *warnings))
 
 
@@ -171,10 +172,9 @@ def _to_stderr(line: str) -> None:
 
 
 def built_file(database: "Database", name: str) -> Path | None:
-    """The cache's file of the default run of a posterior of posteriordb, None if it holds none."""
-
+    """The file in the cache of a posterior's run with default settings; None if there is none."""
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
-        return None  # without a look at the program, which takes a second
+        return None  # without reading the program, which takes a second
     try:
         served = served_by(database, name)
         records = check_records(served.model, served.records())

@@ -74,7 +74,12 @@ def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
 
 
 def check_records(model: Model, records: Mapping[str, object]) -> Records:
-    """The model's fields as arrays of one length inside their domains; `BayesreconError` otherwise."""
+    """The records as arrays, one for each field of the model.
+
+    Raises:
+        BayesreconError: a field is missing or has another shape, values are missing or outside its domain, or the
+            fields differ in length.
+    """
     checked: Records = {}
     for name, field in model.fields.items():
         if name not in records:
@@ -84,7 +89,9 @@ def check_records(model: Model, records: Mapping[str, object]) -> Records:
         try:
             values = np.asarray(records[name], float)
         except (TypeError, ValueError, OverflowError):
-            raise BayesreconError(f"field {name!r} holds values that are not numbers; code words as numbers") from None
+            raise BayesreconError(
+                f"field {name!r} holds values that are not numbers; code categories as numbers"
+            ) from None
         if values.shape[1:] != field.shape or values.ndim != 1 + len(field.shape):
             raise BayesreconError(f"field {name!r} has shape {values.shape}, expected (N,{str(field.shape)[1:-1]})")
         if not np.isfinite(values).all():
@@ -102,7 +109,7 @@ def check_records(model: Model, records: Mapping[str, object]) -> Records:
 
 
 def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Key) -> None:
-    """Refuse settings of a run that cannot work, before any work is done."""
+    """Refuse invalid settings of a run."""
     if min(chains, draws, thinning) < 1 or warmup < 0:
         raise BayesreconError("chains, draws and thinning must be at least 1, and warmup at least 0")
     if not 0 < target_accept < 1:
@@ -179,7 +186,7 @@ def sample(
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
-    with _bar(progress) as reporter:
+    with _progress_bar(progress) as report_progress:
         theta, divergences = sampled(
             model,
             records,
@@ -189,15 +196,15 @@ def sample(
             draws=draws,
             thinning=thinning,
             method=chain_method,
-            report_progress=reporter,
+            report_progress=report_progress,
         )
     params = _constrained(model, theta.reshape(-1, model.dimension))
     samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}
-    # The program's own latents come back: no draw of another parametrisation has to be mapped.
-    plain = model if model.prepare is None else replace(model, prepare=None)
-    release = from_draws(samples, plain, name=name or f"NUTS on {model.name}")
-    state = convergence(release, divergences)
-    return replace(release, model=model, log_density=None, notes=(*release.notes, *state.warnings)), state
+    # These are the latents of the program itself, so `prepare` is not needed.
+    unprepared = model if model.prepare is None else replace(model, prepare=None)
+    release = from_draws(samples, unprepared, name=name or f"NUTS on {model.name}")
+    diagnostics = convergence(release, divergences)
+    return replace(release, model=model, log_density=None, notes=(*release.notes, *diagnostics.warnings)), diagnostics
 
 
 @partial(jax.jit, static_argnames="model")
@@ -206,32 +213,32 @@ def _constrained(model: Model, theta: Array) -> dict[str, jax.Array]:
 
 
 def _generator(key: Key) -> np.random.Generator:
-    """NumPy's generator of starting points and of the chains' keys."""
+    """NumPy's generator, which draws starting points and the chains' seeds."""
     if isinstance(key, (int, np.integer)):
         return np.random.default_rng(int(key))
     return np.random.default_rng(np.asarray(jax.random.key_data(key), np.uint32).ravel().tolist())
 
 
 @contextmanager
-def _bar(visible: bool) -> Generator[Callable[[float], None]]:
-    """A function that takes the completed fraction, which a bar on stderr shows if `visible`."""
+def _progress_bar(visible: bool) -> Generator[Callable[[float], None]]:
+    """A function that takes the completed fraction, and shows it in a bar on stderr if `visible`."""
     if not visible:
-        yield lambda share: None
+        yield lambda fraction: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("sampling", total=1.0)
-        yield lambda share: progress.update(task, completed=share)
+        yield lambda fraction: progress.update(task, completed=fraction)
 
 
 @in_float64
 def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, object] | None = None) -> Path:
     """Write the draws of a release to a netCDF file that ArviZ can open (group `posterior`).
 
-    The file holds the draws in the model's own parameters, their weights if these differ, and the name, settings and
-    power of the shipped model. Longer chains are cut to the length of the shortest.
+    The file has the draws of the model's parameters, their weights if these differ, and the name, settings and power of
+    the model. Longer chains are cut to the length of the shortest.
 
     Raises:
         BayesreconError: the folder does not exist.
@@ -253,19 +260,19 @@ def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[st
     from bayesrecon.files import write_netcdf
 
     model = release.model
-    data = {}
+    variables = {}
     for name, values in named_draws(release).values.items():
         dims = ("chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2)))
-        data[name] = (dims, values)
-    chains, draws = next(iter(data.values()))[1].shape[:2]
-    described = {
+        variables[name] = (dims, values)
+    chains, draws = next(iter(variables.values()))[1].shape[:2]
+    file_attributes = {
         "bayesrecon_version": __version__,
         "bayesrecon_model": model.untempered.name,
         **({} if model.power == 1 else {"bayesrecon_power": repr(float(model.power))}),
         "bayesrecon_model_settings": json.dumps(dict(model.settings)),
         **{f"bayesrecon_{k}": str(v) for k, v in (attributes or {}).items()},
     }
-    dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(draws)}, described)
+    dataset = xr.Dataset(variables, {"chain": np.arange(chains), "draw": np.arange(draws)}, file_attributes)
     path = Path(path)
     write_netcdf(path, dataset, "posterior")
     return path

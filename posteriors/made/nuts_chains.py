@@ -1,7 +1,7 @@
-"""Chains of NUTS: NumPyro's transition in two compiled programs, one that begins a chain and one that continues it.
+"""Chains of NUTS: NumPyro's transition in two compiled programs, one that starts a chain and one that continues it.
 
-Warm-up and draws share a program, for any number of draws. Records are its arguments, so that records of the same
-shapes need no new compilation.
+Warm-up and draws share a program, for any number of draws. The records are arguments of the programs, so other records
+of the same shapes need no new compilation.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,14 +25,23 @@ if TYPE_CHECKING:
 
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
-BLOCK = 100  # draws per call: frequent enough for progress, and the cost of a call is negligible
-_TRIES = 100  # starting points of a chain, as many as NumPyro tries
+BLOCK = 100
+"""Draws per call of a program: the progress is reported often, and the cost of a call is negligible."""
+
+_TRIES = 100  # largest number of starting points that are tried for a chain, as in NumPyro
 _REMEMBERED = 8  # pairs of programs
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that the chains are compiled for, besides the model and the shapes of its records."""
+    """Settings of the compiled programs, besides the model and the shapes of its records.
+
+    Attributes:
+        warmup: number of warm-up iterations.
+        target_accept: mean acceptance rate for which the step size is adapted.
+        max_tree_depth: limit of doublings of a trajectory.
+        dense: whether the mass matrix is dense instead of diagonal.
+    """
 
     warmup: int
     target_accept: float
@@ -53,18 +62,19 @@ def sampled(
     report_progress: Callable[[float], None],
     starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Unconstrained draws `(chains, draws, d)`, and how many transitions after warm-up diverged.
+    """Unconstrained draws `(chains, draws, d)`, and the number of divergent transitions after warm-up.
 
-    Chains begin at a random point of `[-1, 1]^d`, or of `starts`, where density and gradient are finite.
+    Each chain starts at a random point of `[-1, 1]^d`, or at one of `starts`, where density and gradient are finite.
 
     Args:
-        method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a thread
-            of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
+        method: "vectorized" advances all chains together, "sequential" runs one after the other, and "parallel" runs
+            each in a thread, distributed over the devices. "auto" is "vectorized" on a single accelerator, else
+            "parallel".
         report_progress: called with the completed fraction.
-        starts: `(S, d)` points to begin at.
+        starts: `(S, d)`, starting points.
 
     Raises:
-        BayesreconError: no such point.
+        BayesreconError: there is no such starting point.
     """
     devices = jax.local_devices()
     if method == "auto":
@@ -72,63 +82,67 @@ def sampled(
     together = method == "vectorized"
     seeds = rng.integers(2**32, size=chains, dtype=np.uint32)
     groups = [seeds] if together else list(seeds)
-    used = devices if method == "parallel" else devices[:1]
-    begin = partial(_points, model, starts, rng)
-    there = [jax.device_put(records, device) for device in used[: len(groups)]]
-    places = [there[i % len(there)] for i in range(len(groups))]
+    used_devices = devices if method == "parallel" else devices[:1]
+    candidates = partial(_candidate_starts, model, starts, rng)
+    copies = [jax.device_put(records, device) for device in used_devices[: len(groups)]]
+    group_records = [copies[i % len(copies)] for i in range(len(groups))]
     with caching():
         start, walk = _programs(model, settings, together)
-        states = [_begun(model, start, seed, begin, at) for seed, at in zip(groups, places, strict=True)]
-        for state, at in zip(states, there, strict=False):
-            walk(state, at, 0, 1)  # compiled here, once for a device, and not by every thread
+        states = [
+            _first_state(model, start, seed, candidates, copy) for seed, copy in zip(groups, group_records, strict=True)
+        ]
+        for state, copy in zip(states, copies, strict=False):
+            walk(state, copy, 0, 1)  # compiles here, once for each device, instead of in every thread
 
-    @in_float64  # a scope is its thread's own
-    def moved(count: int, every: int, state: "HMCState", at: Records) -> "tuple[HMCState, np.ndarray, int]":
-        state, theta, diverged = walk(state, at, count, every)
+    @in_float64  # each thread needs its own scope
+    def advanced(count: int, thin: int, state: "HMCState", copy: Records) -> "tuple[HMCState, np.ndarray, int]":
+        state, theta, diverged = walk(state, copy, count, thin)
         return state, np.asarray(theta)[..., :count, :], int(np.asarray(diverged).sum())
 
-    blocks, lost = [], 0
+    blocks, divergences = [], 0
     with ThreadPoolExecutor(len(groups) if method == "parallel" else 1) as threads:
-        for count, every, done in parts_of(settings.warmup, draws, thinning):
-            these = threads.map(partial(moved, count, every), states, places)
-            states, thetas, diverged = zip(*these, strict=True)
+        for count, thin, done in blocks_of(settings.warmup, draws, thinning):
+            results = threads.map(partial(advanced, count, thin), states, group_records)
+            states, thetas, diverged = zip(*results, strict=True)
             if done > settings.warmup:
                 blocks.append(np.concatenate([theta.reshape(-1, *theta.shape[-2:]) for theta in thetas]))
-                lost += sum(diverged)
+                divergences += sum(diverged)
             report_progress(done / (settings.warmup + draws * thinning))
-    return np.concatenate(blocks, axis=1), lost
+    return np.concatenate(blocks, axis=1), divergences
 
 
-def parts_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
-    """Blocks `(count, every, done)`: states to keep, iterations per state, and iterations completed afterwards."""
+def blocks_of(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
+    """Blocks `(count, thin, done)`: states to keep, iterations per state, and iterations completed afterwards."""
     done = 0
-    for total, every in ((warmup, 1), (draws, thinning)):
+    for total, thin in ((warmup, 1), (draws, thinning)):
         for begin in range(0, total, BLOCK):
             count = min(BLOCK, total - begin)
-            done += count * every
-            yield count, every, done
+            done += count * thin
+            yield count, thin, done
 
 
-def _points(model: Model, starts: np.ndarray | None, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _candidate_starts(
+    model: Model, starts: np.ndarray | None, rng: np.random.Generator, shape: tuple[int, ...]
+) -> np.ndarray:
     """Candidate starting points of chains, `(*shape, d)`."""
     return rng.uniform(-1, 1, (*shape, model.dimension)) if starts is None else rng.choice(starts, shape)
 
 
-def _begun(
+def _first_state(
     model: Model,
     start: "Start",
     seed: np.ndarray,
-    begin: Callable[[tuple[int, ...]], np.ndarray],
+    candidates: Callable[[tuple[int, ...]], np.ndarray],
     records: Records,
 ) -> "HMCState":
     """The first state of a chain, or of several together."""
-    theta = begin(np.shape(seed))
+    theta = candidates(np.shape(seed))
     for _ in range(_TRIES):
-        state, fine = start(seed, theta, records)
-        fine = np.asarray(fine)
-        if fine.all():
+        state, finite = start(seed, theta, records)
+        finite = np.asarray(finite)
+        if finite.all():
             return state
-        theta = np.where(fine[..., None], theta, begin(np.shape(seed)))
+        theta = np.where(finite[..., None], theta, candidates(np.shape(seed)))
     raise BayesreconError(
         f"{model.name}: NUTS finds no starting point where the density is finite; "
         "check that the records are possible under the model, or try another key"
@@ -136,10 +150,10 @@ def _begun(
 
 
 class Start(Protocol):
-    """The program that begins a chain, or several together."""
+    """The program that starts a chain, or several together."""
 
     def __call__(self, seed: Array, theta: Array, records: Records, /) -> "tuple[HMCState, jax.Array]":
-        """The first state, and whether density and gradient are finite there."""
+        """The first state, and whether density and gradient are finite at `theta`."""
         ...
 
 
@@ -147,18 +161,18 @@ class Walk(Protocol):
     """The program that continues a chain, or several together."""
 
     def __call__(
-        self, state: "HMCState", records: Records, count: int, every: int, /
+        self, state: "HMCState", records: Records, count: int, thin: int, /
     ) -> "tuple[HMCState, jax.Array, jax.Array]":
-        """The last state, `(..., BLOCK, d)` with `count` states in the first rows, and the number of divergences."""
+        """The last state, draws `(..., BLOCK, d)` of which the first `count` are set, and the number of divergences."""
         ...
 
 
 @lru_cache(_REMEMBERED)
 def _programs(model: Model, settings: Settings, together: bool) -> "tuple[Start, Walk]":
-    """The programs that begin and continue chains.
+    """The programs that start and continue chains.
 
-    `walk` keeps `count` states, at most a block of them, one in `every`. NumPyro's transition adapts automatically for
-    as many iterations as `start` has stated, so `start` is traced first.
+    `walk` keeps `count` states, at most a block of them, one in `thin`. NumPyro's transition adapts during the warm-up
+    that `start` has set, so `start` must be traced first.
     """
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo
@@ -182,16 +196,16 @@ def _programs(model: Model, settings: Settings, together: bool) -> "tuple[Start,
         )
         return state, jnp.isfinite(value) & jnp.isfinite(gradient).all()
 
-    def walk(state: "HMCState", records: Records, count: int, every: int) -> "tuple[HMCState, jax.Array, jax.Array]":
+    def walk(state: "HMCState", records: Records, count: int, thin: int) -> "tuple[HMCState, jax.Array, jax.Array]":
         def step(
             i: jax.Array, carry: "tuple[HMCState, jax.Array, jax.Array]"
         ) -> "tuple[HMCState, jax.Array, jax.Array]":
-            state, theta, lost = carry
+            state, theta, divergences = carry
             state = transition(state, model_kwargs=records)
-            return state, theta.at[i // every].set(state.z), lost + state.diverging
+            return state, theta.at[i // thin].set(state.z), divergences + state.diverging
 
-        nothing = jnp.zeros((BLOCK, model.dimension)), jnp.zeros((), int)
-        return jax.lax.fori_loop(0, count * every, step, (state, *nothing))
+        empty = jnp.zeros((BLOCK, model.dimension)), jnp.zeros((), int)
+        return jax.lax.fori_loop(0, count * thin, step, (state, *empty))
 
     if together:
         return jax.jit(jax.vmap(start, (0, 0, None))), jax.jit(jax.vmap(walk, (0, None, None, None)))

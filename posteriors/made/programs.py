@@ -1,4 +1,4 @@
-"""Which model serves a posterior of posteriordb: the one that is shipped for it, else its own Stan program."""
+"""Models of the posteriors of posteriordb: the shipped model if there is one, else the posterior's Stan program."""
 
 import contextlib
 import sys
@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError, MissingExtraError, reading
 from bayesrecon.model import Model, Records
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.registry import load, shipped
-from bayesrecon.posteriors.made.database import check_name, inside, posterior_info, present, read_data
+from bayesrecon.posteriors.made.database import check_name, is_inside, is_present, posterior_info, read_data
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
@@ -23,9 +23,10 @@ class Served:
     """A posterior with its model.
 
     Attributes:
-        posterior: its name.
-        model: the model.
-        records: reads the private records `{field: (N, *shape)}`, for sampling and for the comparison with the truth.
+        posterior: name of the posterior.
+        model: shipped, or from the Stan program.
+        records: function that reads the private records `{field: (N, *shape)}`, for sampling and for comparisons with
+            the truth.
         design: fields that the attacker is assumed to know, the unit of a record first.
     """
 
@@ -49,15 +50,15 @@ def entry_of(name: str) -> Shipped | None:
 
 
 def served_by(database: "Database", name: str, *, program: bool = False) -> Served:
-    """The model that serves a posterior. A Stan program takes seconds to read, a shipped model does not.
+    """The model of a posterior and its records. A Stan program takes seconds to read, a shipped model does not.
 
     Args:
         database: from `open_database`.
         name: the posterior's name.
-        program: use its own Stan program even if a model is shipped.
+        program: whether to use the Stan program even if a model is shipped.
 
     Raises:
-        BayesreconError: there is no such posterior; no model is shipped, and the program or its data are not in this
+        BayesreconError: there is no such posterior; or no model is shipped, and the program or its data are not in this
             copy, or `models.stan_data` refuses the program.
 
     >>> from bayesrecon.posteriors.made.database import open_database
@@ -67,7 +68,7 @@ def served_by(database: "Database", name: str, *, program: bool = False) -> Serv
     posterior_info(database, name)
     entry = None if program else entry_of(name)
     if entry is None:
-        return _own(database, name, program)
+        return _of_own_program(database, name, program)
     constants, records = entry.constants, entry.records
     if records is None:
         raise BayesreconError(f"{name}: model {entry.name} does not define how its data become records")
@@ -75,7 +76,7 @@ def served_by(database: "Database", name: str, *, program: bool = False) -> Serv
     return Served(name, model, lambda: records(read_data(database, name)), entry.design)
 
 
-def _own(database: "Database", name: str, program: bool) -> OwnProgram:
+def _of_own_program(database: "Database", name: str, program: bool) -> OwnProgram:
     try:
         model, records = own_program(database, name)
     except MissingExtraError:
@@ -92,23 +93,23 @@ def _own(database: "Database", name: str, program: bool) -> OwnProgram:
 
 
 def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
-    """The model of a posterior's own Stan program, with the constants of its data, and the records in these.
+    """The model of a posterior's Stan program with the constants of its data, and the records in the data.
 
     Raises:
-        BayesreconError: the program or the data are not in this copy, or what `models.stan_data` refuses.
+        BayesreconError: the program or the data are not in this copy, or `models.stan_data` refuses them.
 
     >>> from bayesrecon.posteriors.made.database import open_database
     >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")
     >>> model.coordinates, len(records["kid_score"])
     (('beta[1]', 'beta[2]', 'sigma'), 434)
     """
-    from bayesrecon.models.stan import stan_data  # only then: a language takes a while to load
+    from bayesrecon.models.stan import stan_data  # this import takes a while
 
     program = posterior_info(database, name).get("model_name")
     check_name(program)
     with reading(f"the description of the program {program}", "JSON"), contextlib.redirect_stdout(sys.stderr):
         path = Path(database.get_model_code_path(program, "stan"))
-        within = inside(database, path)
-    if not within or not present(database, path):
+        inside = is_inside(database, path)
+    if not inside or not is_present(database, path):
         raise BayesreconError(f"the program {program} is not in this copy of posteriordb")
     return stan_data(path, read_data(database, name))

@@ -1,4 +1,4 @@
-"""Posteriors of posteriordb by name: reference draws if there are any, else draws sampled here."""
+"""Posteriors of posteriordb by name: reference draws if there are any, else draws sampled with NUTS."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,12 +41,12 @@ def from_posteriordb(
 
     Args:
         name: for example "kidiq-kidscore_momiq".
-        draws: use only this number of draws, the last ones. All by default.
+        draws: number of draws to use, the last ones. All by default.
         path: a local copy of the database. Defaults to POSTERIOR_DB_PATH.
-        download: fetch from the database's public repository instead.
+        download: whether to download missing files from the database's public repository.
         model: a model to use instead of the shipped one. It requires reference draws.
         build: if False, only reference draws are used, and it is an error if there are none.
-        program: use the posterior's own Stan program even if a model is shipped.
+        program: whether to use the posterior's own Stan program even if a model is shipped.
         say: function that takes one line of text about what is sampled or read from the cache. By default lines are
             written to stderr.
 
@@ -66,7 +66,7 @@ def from_posteriordb(
     if model is not None:
         return from_draws(read_reference_draws(database, name, draws=draws), model, name=name)
     if not build and not has_reference_draws(database, name):
-        read_reference_draws(database, name)  # which says what is missing, before a program is read
+        read_reference_draws(database, name)  # raises an error that says what is missing, before a program is read
     return released(database, served_by(database, name, program=program), draws=draws, build=build, say=say)
 
 
@@ -78,17 +78,19 @@ def released(
     build: bool = True,
     say: Callable[[str], None] | None = None,
 ) -> PosteriorDraws:
-    """`from_posteriordb`, with its options, of a posterior whose model is at hand."""
+    """Like `from_posteriordb`, for a posterior whose model has been read."""
     name = served.posterior
     if build and not has_reference_draws(database, name):
         return fitted(name, served.model, _records(served), draws=draws, say=say)
-    table = read_reference_draws(database, name, draws=draws)
-    return from_draws(table, served.model, name=name, ignore_unknown=isinstance(served, OwnProgram))
+    reference = read_reference_draws(database, name, draws=draws)
+    return from_draws(reference, served.model, name=name, ignore_unknown=isinstance(served, OwnProgram))
 
 
 def _records(served: Served) -> Records:
     try:
         return served.records()
     except BayesreconError as error:
-        missing = f"the reference draws of {served.posterior} are not in this copy of posteriordb"
-        raise BayesreconError(f"{missing}, nor can they be sampled: {error}") from None
+        raise BayesreconError(
+            f"the reference draws of {served.posterior} are not in this copy of posteriordb, nor can they be sampled: "
+            f"{error}"
+        ) from None

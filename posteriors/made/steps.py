@@ -5,7 +5,7 @@ Let J be the objective, `sum_n loss + penalty`, and l the loss of the removed re
     Newton's step       theta - (H_J - H_l)^-1 (grad J - grad l)      (Guo et al. 2020, section 3.1, without noise)
     gradient step       theta + rate grad l
 
-The owner of the data may release either after a request for deletion. Pair it with the original by `deletion`.
+Either may be released after a request for deletion. `deletion` pairs it with the original.
 """
 
 import warnings
@@ -24,8 +24,8 @@ from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release, TrainedParameter
 
-_MOST = 4000  # parameters whose Hessian is factorised: 128 MiB, and seconds
-_FLAT = 1e-11  # of the largest curvature: directions that neither records nor a penalty bend, except for rounding
+_MOST = 4000  # largest number of parameters whose Hessian is factorised: 128 MiB, and seconds
+_FLAT = 1e-11  # curvatures below this share of the largest are rounding errors
 
 
 @in_float64
@@ -38,30 +38,30 @@ def newton_step_without(release: Release, records: Mapping[str, Array], rows: Se
         rows: positions of the records to remove, one step each.
 
     Raises:
-        BayesreconError: records lack a field, rows do not exist, or there are more than 4,000 parameters.
+        BayesreconError: the records lack a field, rows do not exist, or there are more than 4,000 parameters.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import train
     >>> data = {"x": np.array([[0.0], [1.0], [2.0]]), "y": np.array([0.0, 1.0, 1.0])}
     >>> before = train(load("linear_predictor", penalty=2.0), data).release
-    >>> newton_step_without(before, data, [2])[0].theta.round(3).tolist()  # of least squares the optimum itself
+    >>> newton_step_without(before, data, [2])[0].theta.round(3).tolist()  # for least squares, the optimum
     [[0.2, 0.4]]
     """
     model, theta, table = _checked(release, records, rows)
     if model.dimension > _MOST:
         raise BayesreconError(f"{model.name} has {model.dimension:,} parameters: Newton's step takes at most {_MOST:,}")
-    hessian, slope = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
+    hessian, total_gradient = np.asarray(_hessian(model, theta, table, True)), -_score(model, theta, table)
     result = []
-    for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True):
+    for row, score in zip(rows, _scores_of(model, theta, table, rows), strict=True):
         record = {k: v[row : row + 1] for k, v in table.items()}
         hessian_without = hessian - np.asarray(_hessian(model, theta, record, False))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
-                step = scipy.linalg.solve(hessian_without, slope + gradient, assume_a="pos")
+                step = scipy.linalg.solve(hessian_without, total_gradient + score, assume_a="pos")
         except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
-            # Flat along what all outputs share, say: the shortest of all steps.
-            step = np.linalg.lstsq(hessian_without, slope + gradient, rcond=_FLAT)[0]
+            # The objective is flat in some direction, as along a shift of all outputs: the shortest step.
+            step = np.linalg.lstsq(hessian_without, total_gradient + score, rcond=_FLAT)[0]
         result.append(TrainedParameter((theta - step)[None], model, name=f"Newton's step without {row}"))
     return result
 
@@ -77,7 +77,7 @@ def gradient_step_without(
         rate: step length per unit of the gradient.
 
     Raises:
-        BayesreconError: records lack a field, rows do not exist, or the rate is not positive.
+        BayesreconError: the records lack a field, rows do not exist, or the rate is not positive.
 
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import train
@@ -90,8 +90,8 @@ def gradient_step_without(
         raise BayesreconError(f"rate={rate}: expected a number above 0")
     model, theta, table = _checked(release, records, rows)
     return [
-        TrainedParameter((theta - rate * gradient)[None], model, name=f"a gradient step without {row}")
-        for row, gradient in zip(rows, _gradients_of(model, theta, table, rows), strict=True)
+        TrainedParameter((theta - rate * score)[None], model, name=f"a gradient step without {row}")
+        for row, score in zip(rows, _scores_of(model, theta, table, rows), strict=True)
     ]
 
 
@@ -106,12 +106,13 @@ def _checked(release: Release, records: Mapping[str, Array], rows: Sequence[int]
     return model, np.asarray(release.theta)[0], table
 
 
-def _gradients_of(model: Model, theta: np.ndarray, table: Records, rows: Sequence[int]) -> np.ndarray:
-    """Gradients of the log likelihood of the records that leave, `(R, d)`."""
+def _scores_of(model: Model, theta: np.ndarray, table: Records, rows: Sequence[int]) -> np.ndarray:
+    """Scores of the removed records, `(R, d)`."""
     return np.asarray(gradients(model, theta, {k: v[np.asarray(rows)] for k, v in table.items()}))
 
 
 def _score(model: Model, theta: np.ndarray, table: Records) -> np.ndarray:
+    """The score of all records and the prior, `(d,)`."""
     return np.asarray(total_score(model, theta, table, np.ones(len(next(iter(table.values()))))))
 
 

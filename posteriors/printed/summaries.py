@@ -164,7 +164,7 @@ def from_table(
         jacobian=jacobian,
         coordinates=coordinates,
         name=title,
-        silent=len(without_error),
+        without_error=len(without_error),
     )
     return replace(release, notes=(*notes, *release.notes))
 
@@ -263,7 +263,7 @@ def of_estimator(
         jacobian=None,
         coordinates="constrained",
         name=name,
-        silent=int(kind == "ols"),
+        without_error=int(kind == "ols"),
     )
 
 

@@ -1,12 +1,12 @@
-"""Estimates of additive models of mgcv, whose sums of products follow from what they keep of their fit.
+"""Estimates of additive models of mgcv, from the matrices that a fit stores.
 
 With X the model matrix, smooths included, and S the sum of their penalties, each times its smoothing parameter, the
 coefficients of a Gaussian model satisfy `(X'X + S) beta = X'y` (Wood, Generalized Additive Models, 2017, section 4.2).
 The object has R of `X = QR`, hence `X'X = R'R`, the penalties, and the sum of squared residuals: `X'y` and `y'y`
-follow, and with them the least-squares fit without penalty, which is attacked as the table that it is.
+follow, and with them the table of the least-squares fit without penalty, which is attacked.
 
 A logistic or Poisson model has `X'WX = R'R` at its estimates, and `X'(y - mu) = S beta` (section 3.1): the equations of
-a regression whose log likelihood loses `beta' S beta / 2`, which is attacked as that.
+a regression with the penalty `beta' S beta / 2`, which is attacked.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statisti
 from bayesrecon.posteriors.r.parts import (
     epsilon_of,
     family_of,
+    finite_vector_of,
     labels_of,
     last_step_of,
-    left_of,
     one_number,
     response_of,
     unknown_weights,
@@ -34,19 +34,19 @@ _PLACES = (
     "full.sp", "gcv.ubre", "aic", "null.deviance", "df.null", "df.residual", "min.edf", "nsdf", "cmX", "iter",
     "db.drho", "outer.info", "mgcv.conv", "scale.estimated", "reml.scale", "assign", "control",
 )  # fmt: skip
-"""Parts that say what a table of the coefficients says, and how the fit went."""
+"""Parts that follow from the table of coefficients, and diagnostics of the fit."""
 
 _BECAUSE = (
     "it stores a factor of its weighted design and its penalties, and its scores equal the gradients of its penalties"
 )
-_WHOLE = 1e-6  # how far a number of records may be from a whole number
-_MOST_NAMED = 8  # columns without a penalty whose products are told
+_WHOLE = 1e-6  # largest difference of a number of records from an integer
+_MOST_NAMED = 8  # largest number of columns without a penalty whose products are reported
 _EPSILON = 1e-7  # `gam.control`'s default
-_CLOSED = 1e-6  # relative difference of two ways to the same penalised equations: beyond it one was misread
+_TOLERANCE = 1e-6  # largest relative difference of two ways to compute the penalised equations
 
 
 def additive(objects: Objects, place: Place, description: str) -> Estimates:
-    """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or why another is not attacked."""
+    """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or the reason why there are none."""
     node = place.node
     kind, family = _family(objects, node)
     at = objects.element(node, "coefficients")
@@ -106,7 +106,7 @@ def _penalised(
         return replace(estimates, unsupported="columns of its design are linearly dependent", values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
     last_step, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
-    if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # ends at a slope of so much
+    if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # stops at a gradient of this size
         slope = epsilon * float(np.abs(beta).max())
         last_step, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
     else:
@@ -127,15 +127,15 @@ def _sums(
     last_step: float,
     score: np.ndarray,
 ) -> Iterator[Statistic]:
-    """Sums over records, of a Poisson model with the response, whose mean is its variance.
+    """Sums over records that follow from a fit. For a Poisson model, sums with the response are among them.
 
     Args:
         products: X'WX `(p, p)`.
-        pull: S beta `(p,)`, what is left of the score.
-        last_step, score: by what share weights, and by how much scores `(p,)`, may be off.
+        pull: S beta `(p,)`, the remaining score.
+        last_step, score: largest relative error of a weight, and largest errors of the scores `(p,)`.
     """
-    degrees, spent = one_number(objects, node, "df.residual"), left_of(objects, node, "edf")
-    rows = None if degrees is None or len(spent) != len(pull) else degrees + float(spent.sum())
+    degrees, effective = one_number(objects, node, "df.residual"), finite_vector_of(objects, node, "edf")
+    rows = None if degrees is None or len(effective) != len(pull) else degrees + float(effective.sum())
     if rows is not None and np.isfinite(rows) and abs(rows - round(rows)) <= _WHOLE:
         yield exactly("n", round(rows))
     first = estimates.labels.index("const")
@@ -154,44 +154,50 @@ def _sums(
 
 
 def _family(objects: Objects, node: int) -> tuple[str, str]:
-    """Which regression it is, and why it is none; Gaussian is the default of a call that names no family."""
+    """The estimator, and the reason why there is none, as in `family_of`. Without `family` in a call it is Gaussian."""
     if objects.element(node, "family"):
         return family_of(objects, node)
     call = objects.element(node, "call")
-    given = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else {"family"}
-    return ("", "its family is missing") if "family" in given else ("ols", "")
+    arguments = {name for name, _ in objects.elements(call)} if objects.kind(call) == "call" else {"family"}
+    return ("", "its family is missing") if "family" in arguments else ("ols", "")
 
 
 def _weighted(objects: Objects, node: int) -> str:
-    weights = left_of(objects, node, "prior.weights")
+    weights = finite_vector_of(objects, node, "prior.weights")
     if len(weights):
-        return "" if np.all(weights == 1) and not np.any(left_of(objects, node, "offset")) else "the fit has weights"
+        return (
+            ""
+            if np.all(weights == 1) and not np.any(finite_vector_of(objects, node, "offset"))
+            else "the fit has weights"
+        )
     return unknown_weights(objects, node)
 
 
 def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:
     """The sum of the penalties, each times its smoothing parameter; None if they are not all there."""
-    parameters = left_of(objects, node, "full.sp")
-    parameters = parameters if len(parameters) else left_of(objects, node, "sp")
+    parameters = finite_vector_of(objects, node, "full.sp")
+    parameters = parameters if len(parameters) else finite_vector_of(objects, node, "sp")
     penalty, k = np.zeros((p, p)), 0
     for _, smooth in objects.elements(objects.element(node, "smooth")):
         first, last = (one_number(objects, smooth, name) for name in ("first.para", "last.para"))
         if first is None or last is None or not 1 <= first <= last <= p:
             return None
-        own = slice(int(first) - 1, int(last))
+        span = slice(int(first) - 1, int(last))
         for _, matrix in objects.elements(objects.element(smooth, "S")):
             part = np.asarray(objects.array(matrix), float)
-            if k >= len(parameters) or part.shape != penalty[own, own].shape or not np.isfinite(part).all():
+            if k >= len(parameters) or part.shape != penalty[span, span].shape or not np.isfinite(part).all():
                 return None
-            penalty[own, own] += parameters[k] * part
+            penalty[span, span] += parameters[k] * part
             k += 1
     return penalty if k == len(parameters) else None
 
 
 def _agree(hessian: np.ndarray, covariance: np.ndarray, scale: float | None) -> bool:
-    """Whether `Vp (X'X + S) = scale`: a fit of other penalties, or whose factor is another one, is none of these."""
+    """Whether `Vp (X'X + S) = scale`, as for all fits whose factor and penalties were read correctly."""
     if covariance.shape != hessian.shape or not scale or not np.isfinite(covariance).all():
         return False
     size = np.sqrt(np.diag(covariance))
-    apart = (covariance @ hessian / scale - np.eye(len(hessian))) * size[None, :] / np.where(size > 0, size, 1)[:, None]
-    return bool(np.abs(apart).max() <= _CLOSED)
+    residual = (
+        (covariance @ hessian / scale - np.eye(len(hessian))) * size[None, :] / np.where(size > 0, size, 1)[:, None]
+    )
+    return bool(np.abs(residual).max() <= _TOLERANCE)

@@ -1,4 +1,4 @@
-"""Calls, formulas and functions of R as text, with whatever in them is no code."""
+"""Calls, formulas and functions of R as text, and the objects in them that are not code."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
 
-_LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # characters, calls in each other and nodes that are shown
+_LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # largest number of characters, nested calls and nodes
 _INFIX = {
     "~", "+", "-", "*", "/", "^", "==", "!=", "<", ">", "<=", ">=", "&", "&&", "|", "||", "<-", "=", ":", "%in%",
     "%*%", "%%", "%/%", "$", "@", "::", ":::", "|>", "%o%", "<<-",
@@ -28,10 +28,10 @@ WORDS = frozenset(
         "cauchy", "gaussian_prior", "mcmc", "default prior", "user",
     }
 )  # fmt: skip
-"""Texts that are options of R's own functions: nothing else in code passes for one."""
+"""Texts that are options of R's functions. Other texts in code may come from the user."""
 
 _SYMBOL = re.compile(r"[A-Za-z.][\w.]{0,63}")
-_DIGITS = 4  # of a constant that somebody wrote down
+_DIGITS = 4  # largest number of digits of a constant that was typed
 _MOST_CONSTANTS = 20
 
 
@@ -40,9 +40,9 @@ class Code:
     """A piece of code.
 
     Attributes:
-        text: as it would be typed, cut where it is long.
-        odd: nodes in it that are no code: vectors, lists, environments.
-        plain: whether it is made of names, options of R's functions and a few short numbers alone.
+        text: the code as it would be typed, shortened if it is long.
+        odd: nodes in it that are not code: vectors, lists, environments.
+        plain: whether it consists of names, options of R's functions and a few short numbers.
     """
 
     text: str = ""
@@ -53,7 +53,7 @@ class Code:
 def code_of(objects: Objects, node: int) -> Code:
     """A call, a symbol or a constant as text.
 
-    Calls are written by their names, operators between what they join; functions, whose bodies can be long, are cut.
+    Operators are written between their operands. Long code is shortened.
     """
     result = Code()
     parts: list[str] = []

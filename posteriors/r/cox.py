@@ -1,9 +1,9 @@
-"""Cox regressions of the package survival: what their likelihood and their concordance say of those at risk.
+"""Cox regressions of the package survival: numbers at risk, from the likelihood and the concordance.
 
-With `r_i` at risk at the i-th event, the log partial likelihood without covariates is `-sum_i log r_i`, and each event
-makes `r_i - 1` pairs for the concordance (Therneau and Grambsch, Modeling Survival Data, 2000, sections 3.1 and 5.2).
-Efron's way with ties counts down within them, as the pairs of ties do. In one stratum, where nobody enters late, the
-`r_i` are distinct; with those at risk at each censoring they are the numbers 1 to n.
+With `r_i` records at risk at the i-th event, the log partial likelihood without covariates is `-sum_i log r_i`. Each
+event makes `r_i - 1` pairs for the concordance (Therneau and Grambsch, Modeling Survival Data, 2000, sections 3.1 and
+5.2). With Efron's method, the numbers decrease also within ties, like the pairs of ties. In one stratum without late
+entries, the `r_i` are distinct. Together with the numbers at risk at the censorings they are the numbers 1 to n.
 """
 
 import math
@@ -19,13 +19,13 @@ from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
 _PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`: all, and those with one time
-_WHOLE = 1e-6  # how far a count may be from a whole number
-_ROUNDED = 1e-12  # of a sum of logarithms
+_WHOLE = 1e-6  # largest difference of a count from an integer
+_ROUNDED = 1e-12  # relative rounding error of a sum of logarithms
 _LARGEST = 1e11  # product of numbers at risk that its logarithm determines
-_MOST = 1e9  # records
-_MOST_STEPS = 200_000  # of a search for its factors
-_MOST_NAMED = 8  # covariates whose covariances are told
-_OPEN = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
+_MOST = 1e9  # largest number of records
+_MOST_STEPS = 200_000  # largest number of steps of a search for factors
+_MOST_NAMED = 8  # largest number of covariates whose covariances are reported
+_UNSUPPORTED = ("offset(", "tt(", "frailty", "pspline(", "ridge(")
 _INFORMATION = (
     "its scores and its information are averages over the risk set with unknown weights: they determine no "
     "sum over records"
@@ -52,7 +52,7 @@ def cox(objects: Objects, place: Place, description: str) -> Estimates:
 
 
 def _unsupported_option(objects: Objects, node: int) -> str:
-    """Why its likelihood is not that of one stratum, or may not be."""
+    """The reason why a fit is not supported, or may not be; empty if it is."""
     formula = objects.element(node, "formula") or objects.element(node, "terms")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
     if len(parts) != 3:
@@ -61,7 +61,7 @@ def _unsupported_option(objects: Objects, node: int) -> str:
     text = code_of(objects, formula).text
     if objects.size(objects.element(node, "weights")):
         return WEIGHTED
-    if "coxph.penal" in objects.classes(node) or any(word in text for word in _OPEN):
+    if "coxph.penal" in objects.classes(node) or any(word in text for word in _UNSUPPORTED):
         return "it has an offset, a penalty or covariates that change with time"
     if "strata(" in text:
         return "it has strata, whose numbers at risk are not told apart"
@@ -73,10 +73,10 @@ def _unsupported_option(objects: Objects, node: int) -> str:
 
 
 def _ties(objects: Objects, node: int) -> bool:
-    """Whether events at one time may count the same number at risk: not by Efron's way, nor where none are tied."""
+    """Whether tied events may count the same number at risk. With Efron's method or without ties they do not."""
     pairs = vector_of(objects, node, "concordance")
-    apart = len(pairs) > _PAIRS and not np.any(pairs[_TIED])
-    return objects.texts(objects.element(node, "method"))[:1] != ["efron"] and not apart
+    distinct_times = len(pairs) > _PAIRS and not np.any(pairs[_TIED])
+    return objects.texts(objects.element(node, "method"))[:1] != ["efron"] and not distinct_times
 
 
 def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
@@ -99,12 +99,15 @@ def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
         yield exactly("sum(at risk at an event)", risk)
         yield exactly("sum(at risk at a censoring)", n * (n + 1) / 2 - risk)
         yield from _numbers("event", int(n), int(events), logs, risk)
-        rest = math.lgamma(n + 1) - logs
-        yield from _numbers("censoring", int(n), int(n - events), rest, n * (n + 1) / 2 - risk)
+        censoring_logs = math.lgamma(n + 1) - logs
+        yield from _numbers("censoring", int(n), int(n - events), censoring_logs, n * (n + 1) / 2 - risk)
 
 
 def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
-    """Whether so many distinct numbers up to n can have this sum, and logarithms of this sum."""
+    """Whether `events` distinct numbers up to n can have the sum `risk`, and their logarithms the sum `logs`.
+
+    `risk` is NaN if it is unknown.
+    """
     slack = _ROUNDED * (1 + abs(logs)) * n
     least, most = math.lgamma(events + 1), math.lgamma(n + 1) - math.lgamma(n - events + 1)
     if not least - slack <= logs <= most + slack:
@@ -117,7 +120,7 @@ def possible_times(n: int, events: int, logs: float, risk: float) -> bool:
 
 
 def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterator[Statistic]:
-    """Individual numbers at risk, if few sequences have their sum and their product: exactly, or their limits."""
+    """Individual numbers at risk or their limits, if few sequences have this sum and product."""
     if not 0 < count <= n or not logs < math.log(_LARGEST):
         return
     product = round(math.exp(logs))
@@ -126,40 +129,41 @@ def _numbers(when: str, n: int, count: int, logs: float, total: float) -> Iterat
     candidates = factors_of(n, count, product, round(total))
     if not candidates:
         return
-    every = np.array(candidates)
-    for k, (low, high) in enumerate(zip(every.min(axis=0).tolist(), every.max(axis=0).tolist(), strict=True), 1):
+    sequences = np.array(candidates)
+    lowest, highest = sequences.min(axis=0).tolist(), sequences.max(axis=0).tolist()
+    for k, (low, high) in enumerate(zip(lowest, highest, strict=True), 1):
         estimate = float(low) if low == high else None
         yield Statistic(f"at risk at {when} {count - k + 1}", estimate, float(low), float(high))
 
 
 def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, ...]]:
-    """All rising sequences of so many numbers up to n with a product and a sum; none if the search is long."""
+    """All increasing sequences of `count` numbers up to n with a product and a sum; none if the search is too long."""
     result: list[tuple[int, ...]] = []
     steps = 0
     waiting: list[tuple[tuple[int, ...], int, int]] = [((), product, total)]
     while waiting:
-        own, remaining, rest = waiting.pop()
-        k = count - len(own)
-        first = own[-1] + 1 if own else 1
+        chosen, product_left, total_left = waiting.pop()
+        k = count - len(chosen)
+        first = chosen[-1] + 1 if chosen else 1
         if k == 1:
-            if first <= remaining == rest <= n:
-                result.append((*own, remaining))
+            if first <= product_left == total_left <= n:
+                result.append((*chosen, product_left))
             continue
         for factor in range(first, n + 1):
             steps += 1
             if steps > _MOST_STEPS:
                 return []
-            if k * factor + k * (k - 1) // 2 > rest or factor**k > remaining:
+            if k * factor + k * (k - 1) // 2 > total_left or factor**k > product_left:
                 break
-            if remaining % factor == 0:
-                waiting.append(((*own, factor), remaining // factor, rest - factor))
+            if product_left % factor == 0:
+                waiting.append(((*chosen, factor), product_left // factor, total_left - factor))
     return result
 
 
 def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:
-    """Means, which are those of all records unless they are zero, and mean covariances of those at risk."""
-    at = objects.element(node, "means")
-    names = labels_of(objects.names(at))
+    """Means of the covariates over all records, except zeros, and mean covariances of the records at risk."""
+    means = objects.element(node, "means")
+    names = labels_of(objects.names(means))
     values = vector_of(objects, node, "means")
     if len(names) == len(values) and len(set(names)) == len(names):
         yield from (exactly(f"mean({k})", v) for k, v in zip(names, values, strict=True) if np.isfinite(v) and v)
@@ -174,6 +178,6 @@ def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:
     except np.linalg.LinAlgError:
         return
     if np.linalg.cond(covariance * np.outer(*[1 / np.sqrt(np.abs(np.diag(covariance)) + 1e-300)] * 2)) > 1e8:
-        return  # columns that depend on each other
+        return  # some columns are linearly dependent
     for i, j in combinations_with_replacement(range(min(p, _MOST_NAMED)), 2):
         yield exactly(f"mean covariance at events({labels[i]}, {labels[j]})", mean[i, j])

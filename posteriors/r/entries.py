@@ -17,7 +17,7 @@ _ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252
 _WORD = re.compile(r"[A-Za-z.][\w.]*")
 _LABELS = {"names", "row.names", "levels"}
 _PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
-_FIELD = ".->"  # before the names of fields of reference classes
+_FIELD = ".->"  # prefix of the fields of reference classes
 _NAMING = {
     "term.labels",
     "varnames.fixed",
@@ -29,11 +29,16 @@ _NAMING = {
     "cnms",
     "model_pars",
 }
-"""Lists of the names of variables, and of what kind each is."""
+"""Elements that have names of variables, or their types."""
 
 
 def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
-    """All entries, and what could not be read out."""
+    """All entries of a file, and the parts that could not be read.
+
+    Args:
+        walk: the places of the file.
+        roles: roles of places, by their position in the walk.
+    """
     result: list[Entry] = []
     unread: list[Unread] = []
     words = _words(walk)
@@ -41,7 +46,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     names: dict[str, Entry] = {}
     for k, place in enumerate(walk.places):
         if place.named:
-            name = place.name.removeprefix(_FIELD).lstrip(".")  # a point in front is R's way to hide a name
+            name = place.name.removeprefix(_FIELD).lstrip(".")  # R hides names with a leading point
             names.setdefault(place.name, Entry(place.where, "name", name or "."))
         try:
             entry = _entry(walk, place, roles.get(k, ""), role_of)
@@ -53,8 +58,8 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         if entry is not None:
             result.append(entry)
     unread += [Unread(place.where, why) for place, why in walk.closed]
-    if walk.left:
-        unread.append(Unread("the file", f"it holds {walk.left} more objects, which were not searched"))
+    if walk.remaining:
+        unread.append(Unread("the file", f"it holds {walk.remaining} more objects, which were not searched"))
     if walk.objects.encoding not in _ENCODINGS:
         result.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
@@ -111,7 +116,7 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
 
 
 def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
-    """Names of entries or rows, which are those of records where there are as many; names of a list are places."""
+    """The entry of names of values or rows. Names of a list's elements have none, because they are part of places."""
     objects = walk.objects
     labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
     elements = len(objects.elements(owner.node)) if owner.kind not in VECTORS else 0
@@ -119,7 +124,7 @@ def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -
         return None
     rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(owner.node)[0])
     nonempty = labels[labels != ""] if labels.dtype.kind == "U" else labels
-    if inherited == DESIGN and rows and 2 * len(nonempty) < len(labels):  # of effects, those of coefficients alone
+    if inherited == DESIGN and rows and 2 * len(nonempty) < len(labels):  # `effects` names only the coefficients
         return Entry(place.where, "labels", nonempty, ESTIMATE)
     if inherited in (RECORD, DESIGN) and rows:
         return Entry(place.where, "labels", labels, RECORD)
@@ -131,5 +136,5 @@ def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -
 
 
 def _is_counted(labels: np.ndarray) -> bool:
-    """Row names that R counts itself: a missing value, and how many."""
+    """Whether row names are R's default: a missing value and the number of rows."""
     return labels.dtype.kind == "f" and len(labels) == 2 and bool(np.isnan(labels[0]))

@@ -1,4 +1,4 @@
-"""Estimates of R's fits: of linear, logistic and Poisson regressions with their covariance; of others their places."""
+"""Estimates of R's fits: coefficients and covariances of supported fits, and the places of other fits."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,9 +14,9 @@ from bayesrecon.posteriors.r.mixed_glm import generalised
 from bayesrecon.posteriors.r.nonlinear import nonlinear
 from bayesrecon.posteriors.r.parts import (
     family_of,
+    finite_vector_of,
     labels_of,
     last_step_of,
-    left_of,
     one_number,
     response_of,
     unknown_weights,
@@ -33,11 +33,11 @@ _OF_MIXED = (
     "beta", "theta", "u", "lower", "devcomp", "optinfo", "coefficients", "vcov", "sigma", "logLik", "AICtab", "varcor",
     "ngrps", "pp@.xData", "resp@.xData/.->REML", "Gp",
 )  # fmt: skip
-"""Parts of fits that hold what a table of estimates says."""
+"""Parts of a fit that follow from its table of estimates."""
 
-_REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by steps, and `glm.control`'s default
+_ITERATIVE, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted in steps, and `glm.control`'s default
 _PARTS = ("VtV", "RZX")
-_DRAWN = {
+_SAMPLED = {
     "mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df", "draws_matrix",
     "draws_list", "draws_rvars",
 }  # fmt: skip
@@ -49,12 +49,12 @@ _KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] 
     ({"coxph"}, cox),
     ({"nls", "summary.nls"}, nonlinear),
 )
-"""Classes that are looked at for what follows from their own equations."""
+"""Classes of fits with equations of their own, and the functions that read them."""
 
 
 def estimates_of(walk: Walk) -> Iterator[Estimates]:
-    """One for each fit in a file that is not part of another one."""
-    inside: set[int] = set()  # places in a fit; what a place lies in comes before it
+    """Estimates of each fit in a file that is not part of another one."""
+    inside: set[int] = set()  # places in a fit; a place comes after its parent
     fits: list[Place] = []
     for place in walk:
         if place.parent is not None and id(place.parent) in inside:
@@ -69,7 +69,7 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
 def _of(objects: Objects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
     description = next(FITS[name] for name in classes if name in FITS)
-    if set(classes) & _DRAWN:
+    if set(classes) & _SAMPLED:
         return Estimates(place.where, description, (place.where,), unsupported=_SUMMARIES, of_draws=True)
     if {"lmerMod", "summary.merMod"} & set(classes) and "lmerModLmerTest" not in classes:
         return _mixed(objects, place, description)
@@ -81,18 +81,18 @@ def _of(objects: Objects, place: Place) -> Estimates:
     reason = next((REASONS[name] for name in classes if name in REASONS), _OTHERS)
     if "randomForest" in classes:
         return forest(objects, place, description, reason)
-    for kinds, look in _KINDS:
+    for kinds, read in _KINDS:
         if kinds & set(classes):
-            return look(objects, place, description)
+            return read(objects, place, description)
     return Estimates(place.where, description, (place.where,), unsupported=reason)
 
 
 def _lm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
-    residuals = left_of(objects, node, "residuals")
+    residuals = finite_vector_of(objects, node, "residuals")
     if not len(residuals) and rank is not None:  # rotated, the same length
-        residuals = left_of(objects, node, "effects")[int(max(rank, 0)) :]
+        residuals = finite_vector_of(objects, node, "effects")[int(max(rank, 0)) :]
     unsupported = WEIGHTED if objects.size(objects.element(node, "weights")) else unknown_weights(objects, node)
     scale = float(residuals @ residuals) / degrees if len(residuals) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
@@ -105,7 +105,7 @@ def _lm(objects: Objects, place: Place, description: str) -> Estimates:
 def _glm(objects: Objects, place: Place, description: str) -> Estimates:
     node = place.node
     kind, unsupported = family_of(objects, node)
-    weights = left_of(objects, node, "prior.weights")
+    weights = finite_vector_of(objects, node, "prior.weights")
     if len(weights):
         unsupported = unsupported or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
     else:
@@ -117,7 +117,7 @@ def _glm(objects: Objects, place: Place, description: str) -> Estimates:
         if not np.isfinite(scale):
             scale, unsupported = 1.0, unsupported or "the residual variance is not in it"
     result = _estimates(objects, place, description, kind, _unscaled(objects, node), scale, unsupported)
-    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _ITERATIVE else 0.0)
 
 
 def _summary(objects: Objects, place: Place, description: str) -> Estimates:
@@ -133,12 +133,14 @@ def _summary(objects: Objects, place: Place, description: str) -> Estimates:
     result = _estimates(
         objects, place, description, kind, unscaled, scale, unsupported or unknown_weights(objects, node)
     )
-    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _REWEIGHTED else 0.0)
+    return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _ITERATIVE else 0.0)
 
 
 def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
-    """Of lme4: given the distribution of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it
-    keeps."""
+    """Estimates of a linear mixed model of lme4, given the distribution of the random effects.
+
+    `(X' V^-1 X)^-1` equals `(V'V - RZX' RZX)^-1`, whose matrices the fit stores.
+    """
     node = place.node
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
@@ -189,9 +191,9 @@ def _unscaled_given_effects(product: np.ndarray, across: np.ndarray) -> np.ndarr
 
 def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
     """Numbers of lme4's `devcomp` by their names."""
-    at = objects.element(node, "devcomp", part) or objects.element(node, "@devcomp", part)
-    values = np.ravel(objects.numbers(at)).astype(float)
-    return dict(zip(objects.names(at), values.tolist(), strict=False))
+    numbers = objects.element(node, "devcomp", part) or objects.element(node, "@devcomp", part)
+    values = np.ravel(objects.numbers(numbers)).astype(float)
+    return dict(zip(objects.names(numbers), values.tolist(), strict=False))
 
 
 def _estimates(
@@ -203,9 +205,9 @@ def _estimates(
     scale: float,
     unsupported: str,
 ) -> Estimates:
-    at = objects.element(place.node, "coefficients")
-    table = np.asarray(objects.array(at), float)
-    names = objects.names(at) if table.ndim == 1 else [*objects.axis_names(at), []][0]
+    coefficients = objects.element(place.node, "coefficients")
+    table = np.asarray(objects.array(coefficients), float)
+    names = objects.names(coefficients) if table.ndim == 1 else [*objects.axis_names(coefficients), []][0]
     values = table if table.ndim == 1 else table[:, 0]
     places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
@@ -236,7 +238,7 @@ def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
     triangle = np.triu(factor[:p])
     pivot = np.ravel(objects.numbers(objects.element(node, "qr", "pivot"))).astype(float)
     if len(pivot) and not np.array_equal(pivot, np.arange(1, p + 1)):
-        return None  # columns that depend on each other
+        return None  # some columns are linearly dependent
     try:
         inverse = np.linalg.inv(triangle)
     except np.linalg.LinAlgError:

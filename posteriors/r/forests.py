@@ -14,13 +14,10 @@ from bayesrecon.posteriors.r.parts import one_number, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
-_DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record of many, and of few
-_MANY, _IN_CLASS = (
-    12,
-    5,
-)  # records, and those of each class, from which they are many: a tree draws two classes at least
-_SURELY = 1e-6  # expected number of records that every tree drew, below which there are none
-_OTHERWISE = {"sampsize", "replace", "strata", "keep.inbag", "..."}  # arguments that draw in another way
+_DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record, if there are many and if few
+_MANY, _IN_CLASS = 12, 5  # smallest number of records, and of each class, for the first: a tree draws two classes
+_NEGLIGIBLE = 1e-6  # expected number of records that all trees drew, below which there are none
+_OTHER_SAMPLING = {"sampsize", "replace", "strata", "keep.inbag", "..."}  # arguments that change how trees draw
 _TERMINAL = -1
 _BECAUSE = (
     "rows of its confusion matrix count the records of each class that a tree did not draw, and every leaf drew a "
@@ -44,7 +41,7 @@ def forest(objects: Objects, place: Place, description: str, unsupported: str) -
 def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
     labels = objects.texts(objects.element(node, "classes"))
     if objects.texts(objects.element(node, "type")) != ["classification"] or len(set(labels)) < len(labels):
-        return  # one without classes tells its records from made-up ones
+        return  # an unsupervised forest has classes of real and synthetic records
     counts = _counts(objects, node, "confusion", labels)
     least = _leaves(objects, node, len(labels))
     if counts is not None:
@@ -71,7 +68,7 @@ def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
 
 
 def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.ndarray | None:
-    """Sums of the rows of a confusion matrix, whose last column are errors that belong to them."""
+    """Sums of the rows of a confusion matrix; None if its last column is not the error of each class."""
     table = np.asarray(objects.array(objects.element(node, name)), float)
     k = len(labels)
     if k < 2 or table.shape != (k, k + 1) or np.any(table[:, :k] < 0) or np.any(table[:, :k] % 1):
@@ -87,9 +84,9 @@ def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.nda
 
 
 def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
-    """Whether all records are counted: each was left out by a tree.
+    """Whether the confusion matrix counts all records, because each was left out by some tree.
 
-    No class is empty, and the only record of one of two classes is drawn by every tree.
+    A class with one record needs the larger bound: every tree draws a record of at least two classes.
     """
     counted = float(counts.sum())
     times = vector_of(objects, node, "oob.times")
@@ -97,22 +94,22 @@ def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
         return bool(np.all(times > 0)) and len(times) == counted
     call = objects.element(node, "call")
     if objects.kind(call) != "call":
-        return False  # it may have drawn all of them
-    given = {name for name, _ in objects.elements(call)}
+        return False  # every tree may have drawn all records
+    arguments = {name for name, _ in objects.elements(call)}
     trees = one_number(objects, node, "ntree")
     drawn = _DRAWN if counted >= _MANY and counts.min() >= _IN_CLASS else _FEW_DRAWN
-    if trees is None or trees < 1 or given & _OTHERWISE or counts.min() < 1:
+    if trees is None or trees < 1 or arguments & _OTHER_SAMPLING or counts.min() < 1:
         return False
-    return counted * drawn**trees < _SURELY
+    return counted * drawn**trees < _NEGLIGIBLE
 
 
 def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:
-    """Leaves of each tree that predict each class `(trees, classes)`."""
-    inside = objects.element(node, "forest")
+    """Numbers of leaves `(trees, classes)` that predict each class; None if the forest was not saved."""
+    trees = objects.element(node, "forest")
     status, predicted = (
-        np.asarray(objects.array(objects.element(inside, k)), float) for k in ("nodestatus", "nodepred")
+        np.asarray(objects.array(objects.element(trees, k)), float) for k in ("nodestatus", "nodepred")
     )
-    sizes = vector_of(objects, inside, "ndbigtree")
+    sizes = vector_of(objects, trees, "ndbigtree")
     if status.ndim != 2 or status.shape != predicted.shape or status.shape[1] != len(sizes) or not len(sizes):
         return None
     if not np.isfinite(sizes).all() or np.any((sizes < 1) | (sizes > len(status))):

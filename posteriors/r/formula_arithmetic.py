@@ -1,7 +1,4 @@
-"""Arithmetic in formulas of R: its derivatives, its values and its text.
-
-An expression is a number, a name, or a tuple of an operator and expressions.
-"""
+"""Expressions in formulas of R: their derivatives, values and texts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,16 +6,16 @@ from typing import Any
 
 from bayesrecon.posteriors.r.r_objects import Objects
 
-Expression = Any
+Expression = str | float | tuple[Any, ...]
 """A name, a number, or a tuple of an operator or function and its arguments, which are expressions."""
 
 _BINARY = ("+", "-", "*", "/", "^")
 _FUNCTIONS = ("exp", "log", "sqrt")
-_DEEPEST = 40
+_DEEPEST = 40  # largest number of nested calls
 
 
-def expression_of(objects: Objects, node: int, deep: int = 0) -> Expression | None:
-    """A call, a name or a number; None for anything else."""
+def expression_of(objects: Objects, node: int, depth: int = 0) -> Expression | None:
+    """The expression of a call, a name or a number; None for anything else."""
     kind = objects.kind(node)
     if kind == "symbol":
         names = objects.names_within(node)
@@ -26,26 +23,28 @@ def expression_of(objects: Objects, node: int, deep: int = 0) -> Expression | No
     if kind in ("double", "integer") and objects.size(node) == 1:
         value = float(objects.numbers(node)[0])
         return value if math.isfinite(value) else None
-    elements = objects.elements(node) if kind == "call" and deep < _DEEPEST else []
+    elements = objects.elements(node) if kind == "call" and depth < _DEEPEST else []
     if not elements or objects.kind(elements[0][1]) != "symbol":
         return None
     name = " ".join(objects.names_within(elements[0][1]))
-    inside = [expression_of(objects, child, deep + 1) for _, child in elements[1:]]
-    if any(e is None for e in inside):
-        return None
-    return _call(name, inside)
+    arguments: list[Expression] = []
+    for _, child in elements[1:]:
+        argument = expression_of(objects, child, depth + 1)
+        if argument is None:
+            return None
+        arguments.append(argument)
+    return _call(name, arguments)
 
 
-def _call(name: str, inside: Sequence[Expression]) -> Expression | None:
-    if name == "(" and len(inside) == 1:
-        return inside[0]
-    if name == "I" and len(inside) == 1:
-        return inside[0]
-    if name == "-" and len(inside) == 1:
-        return ("*", -1.0, inside[0])
-    if (name in _BINARY and len(inside) == 2) or (name in _FUNCTIONS and len(inside) == 1):
-        return (name, *inside)
-    match name, inside:
+def _call(name: str, arguments: Sequence[Expression]) -> Expression | None:
+    """The expression of a call; None if the function is not supported."""
+    if name in ("(", "I") and len(arguments) == 1:
+        return arguments[0]
+    if name == "-" and len(arguments) == 1:
+        return ("*", -1.0, arguments[0])
+    if (name in _BINARY and len(arguments) == 2) or (name in _FUNCTIONS and len(arguments) == 1):
+        return (name, *arguments)
+    match name, arguments:
         case "SSlogis", (x, top, middle, scale):
             return ("/", top, ("+", 1.0, ("exp", ("/", ("-", middle, x), scale))))
         case "SSmicmen", (x, top, half):
@@ -54,8 +53,8 @@ def _call(name: str, inside: Sequence[Expression]) -> Expression | None:
             decay = ("exp", ("*", ("*", -1.0, ("exp", rate)), x))
             return ("+", top, ("*", ("-", begin, top), decay))
         case "SSfpl", (x, low, high, middle, scale):
-            down = ("+", 1.0, ("exp", ("/", ("-", middle, x), scale)))
-            return ("+", low, ("/", ("-", high, low), down))
+            denominator = ("+", 1.0, ("exp", ("/", ("-", middle, x), scale)))
+            return ("+", low, ("/", ("-", high, low), denominator))
         case _:
             return None
 
@@ -83,13 +82,15 @@ def derivative(e: Expression, by: str) -> Expression:
         case ("*", a, b):
             return _simple("+", _simple("*", derivative(a, by), b), _simple("*", a, derivative(b, by)))
         case ("/", a, b):
-            over = _simple("/", derivative(a, by), b)
-            under = _simple("/", _simple("*", a, derivative(b, by)), _simple("^", b, 2.0))
-            return _simple("-", over, under)
+            first = _simple("/", derivative(a, by), b)
+            second = _simple("/", _simple("*", a, derivative(b, by)), _simple("^", b, 2.0))
+            return _simple("-", first, second)
         case ("^", a, b):
-            power = _simple("*", _simple("*", b, _simple("^", a, _simple("-", b, 1.0))), derivative(a, by))
-            other = derivative(b, by)
-            return power if other == 0.0 else _simple("+", power, _simple("*", _simple("*", e, ("log", a)), other))
+            first = _simple("*", _simple("*", b, _simple("^", a, _simple("-", b, 1.0))), derivative(a, by))
+            exponent = derivative(b, by)
+            return (
+                first if exponent == 0.0 else _simple("+", first, _simple("*", _simple("*", e, ("log", a)), exponent))
+            )
         case ("exp", a):
             return _simple("*", e, derivative(a, by))
         case ("log", a):
@@ -101,6 +102,7 @@ def derivative(e: Expression, by: str) -> Expression:
 
 
 def _simple(sign: str, a: Expression, b: Expression) -> Expression:
+    """An operation, without terms of zero and factors of one."""
     match sign, a, b:
         case ("+", 0.0, _) | ("*", 1.0, _):
             return b
@@ -115,7 +117,7 @@ def _simple(sign: str, a: Expression, b: Expression) -> Expression:
 
 
 def value_of(e: Expression, at: Mapping[str, float]) -> float:
-    """At values of all its names; not a number where it has none.
+    """The value of an expression at values of all its names; NaN if it is undefined there.
 
     >>> value_of(("^", "x", 2.0), {"x": 3.0})
     9.0
@@ -162,7 +164,7 @@ def text_of(e: Expression) -> str:
 
 
 def _rank(e: Expression) -> int:
-    """How tightly it holds together: sums least, names and functions most."""
+    """Precedence of an expression: 0 for sums and negative numbers, 3 for names and functions."""
     if isinstance(e, float):
         return 3 if e >= 0 else 0
     return _BINARY.index(e[0]) // 2 if isinstance(e, tuple) and e[0] in _BINARY else 3

@@ -1,9 +1,9 @@
-"""Generalised linear mixed models of lme4: what the modes of their random effects say of the responses of groups.
+"""Generalised linear mixed models of lme4: totals of groups, from the modes of the random effects.
 
-With `b = theta u` the effects of the levels of a factor on the intercept, and the canonical link, the mode of u
+Let `b = theta u` be the effects of the levels of a factor on the intercept. With the canonical link, the mode of u
 satisfies `theta sum_{n in g} (y_n - mu_n) = u_g` (Bates et al. 2015, Fitting linear mixed-effects models using lme4;
-the same for any quadrature). Where the intercept is the only coefficient, mu is one number for each level, so that the
-number of records and their total response, both whole, follow from it:
+the same for any quadrature). If the intercept is the only coefficient, mu is one number for each level. The number of
+records and their total response, both integers, then follow from it:
 
     sum_{n in g} y_n = n_g mu_g + u_g / theta.
 """
@@ -21,12 +21,12 @@ from bayesrecon.posteriors.r.parts import labels_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
-_STOPS = 1e-7  # lme4's `tolPwrss`: the share of the penalised sum of squares by which the last step let it fall
-_MODE = 1e-6  # records by which the equation of a group may be off, one step of Newton's method after that
-_FAR = 0.1  # a step of predictors beyond which weights are not told
-_CHANCE = 0.01  # probability that a number of records fits by chance, above which none is told
-_MOST = 100_000  # records that are tried as the size of a group
-_LARGEST = 100.0  # predictor of a group, beyond which it is none of a fit
+_STOPS = 1e-7  # lme4's `tolPwrss`: relative decrease of the penalised sum of squares in the last step
+_MODE = 1e-6  # largest error of the equation of a group, in records, one Newton step later
+_FAR = 0.1  # largest step of the predictors with which weights are reported
+_CHANCE = 0.01  # largest probability that a number of records fits by chance
+_MOST = 100_000  # largest size of a group that is tried
+_LARGEST = 100.0  # largest absolute predictor of a group
 _ZERO = 1e-4  # ratio of standard deviations below which the model is at its boundary
 _CANONICAL = {"binomial": "logit", "poisson": "log"}
 _FAMILY = re.compile(r'^"?(?:stats::)?(binomial|poisson)"?(?:\((?:link\s*=\s*)?"?(logit|log)?"?\))?$')
@@ -37,7 +37,7 @@ _INTEGRAL = (
 
 @dataclass(frozen=True, eq=False)
 class _Factor:
-    """A factor with an effect on the intercept: its levels, `u` of each, and `theta`."""
+    """A factor with random intercepts: its levels, the mode of `u` for each, and `theta`."""
 
     name: str
     levels: list[str]
@@ -48,13 +48,13 @@ class _Factor:
 def generalised(objects: Objects, place: Place, description: str) -> Estimates:
     """Statistics if the object has the modes of its group effects; its coefficients alone give none."""
     node = place.node
-    odd = _unsupported_option(objects, node)
-    if odd:
-        return Estimates(place.where, description, (place.where,), unsupported=odd)
+    unsupported = _unsupported_option(objects, node)
+    if unsupported:
+        return Estimates(place.where, description, (place.where,), unsupported=unsupported)
     factors = _factors(objects, node)
     if not factors:
-        why = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
-        return Estimates(place.where, description, (place.where,), unsupported=why)
+        reason = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
+        return Estimates(place.where, description, (place.where,), unsupported=reason)
     family, response = _family(objects, node), _response(objects, node)
     statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
@@ -65,6 +65,7 @@ def generalised(objects: Objects, place: Place, description: str) -> Estimates:
 
 
 def _unsupported_option(objects: Objects, node: int) -> str:
+    """The reason why a fit is not supported; empty if it is."""
     if objects.element(node, "coefficients"):
         return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
     if not _family(objects, node):
@@ -76,17 +77,18 @@ def _unsupported_option(objects: Objects, node: int) -> str:
 
 
 def _family(objects: Objects, node: int) -> str:
-    """Name of the response, from the object that stores it or from the call."""
-    own = objects.element(node, "@resp", "@.xData", ".->family")
-    if own:
-        name, link = (" ".join(objects.texts(objects.element(own, k))[:1]) for k in ("family", "link"))
+    """Name of the family, from the object that stores it or from the call; empty if it is not supported."""
+    family = objects.element(node, "@resp", "@.xData", ".->family")
+    if family:
+        name, link = (" ".join(objects.texts(objects.element(family, k))[:1]) for k in ("family", "link"))
         return name if _CANONICAL.get(name) == link else ""
     call = objects.element(node, "@call")
-    given = dict(objects.elements(call)) if objects.kind(call) == "call" else {}
-    if "family" not in given:
+    arguments = dict(objects.elements(call)) if objects.kind(call) == "call" else {}
+    if "family" not in arguments:
         return ""
-    at = given["family"]
-    text = f'"{objects.texts(at)[0]}"' if objects.kind(at) == "text" and objects.size(at) else code_of(objects, at).text
+    family = arguments["family"]
+    is_text = objects.kind(family) == "text" and objects.size(family)
+    text = f'"{objects.texts(family)[0]}"' if is_text else code_of(objects, family).text
     match = _FAMILY.match(text)
     return match[1] if match and match[2] in (None, _CANONICAL[match[1]]) else ""
 
@@ -110,11 +112,11 @@ def _factors(objects: Objects, node: int) -> list[_Factor]:
     known = {name: objects.texts(objects.attributes(child).get("levels", 0)) for name, child in _levels(objects, node)}
     result = []
     for (name, _), ratio, low, high in zip(terms, ratios.tolist(), bounds[:-1], bounds[1:], strict=True):
-        own = modes[int(low) : int(high)]
+        factor_modes = modes[int(low) : int(high)]
         levels = known.get(name, [])
-        levels = levels if len(levels) == len(own) else [f"level {k + 1}" for k in range(len(own))]
+        levels = levels if len(levels) == len(factor_modes) else [f"level {k + 1}" for k in range(len(factor_modes))]
         if abs(ratio) > _ZERO:
-            result.append(_Factor(field_name(name), levels, own, ratio))
+            result.append(_Factor(field_name(name), levels, factor_modes, ratio))
     return result
 
 
@@ -141,13 +143,13 @@ def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str,
             )
     cmp = objects.element(node, "@devcomp", "cmp")
     sums = dict(zip(objects.names(cmp), vector_of(objects, node, "@devcomp", "cmp").tolist(), strict=False))
-    # Weights are those before the last step, of u at most the root of what the sum of squares fell by.
+    # The stored weights are those before the last step, whose length follows from the decrease of the sum of squares.
     step = 2 * max(factor.ratio for factor in factors) * math.sqrt(_STOPS * max(sums.get("pwrss", math.inf), 0.0))
-    yield from _weighed(objects, node, labels_of(_columns(objects, node)), step)
+    yield from _weighted_products(objects, node, labels_of(_columns(objects, node)), step)
 
 
 def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: str) -> Iterator[Statistic]:
-    """Number of records and their total response in each group, where all of them are told and sum to n."""
+    """Number of records and their total response in each group, if all are determined and the numbers sum to n."""
     q = len(factor.levels)
     most = min(n - q + 1, _MOST)
     off = _MODE / min(1.0, abs(factor.ratio))
@@ -169,7 +171,7 @@ def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: 
         at = int(np.flatnonzero(fits)[0])
         pairs.append((int(counts[at]), int(near[at])))
     if sum(count for count, _ in pairs) != n:
-        return  # rows that count several times, or an offset
+        return  # some rows count several times, or there is an offset
     for level, (count, total) in zip(factor.levels, pairs, strict=True):
         cell = f"{factor.name}={level}"
         yield exactly(f"n[{cell}]", count)
@@ -184,11 +186,11 @@ def _columns(objects: Objects, node: int) -> list[str]:
     return [*objects.axis_names(objects.element(node, "@pp", "@.xData", ".->X")), [], []][1]
 
 
-def _weighed(objects: Objects, node: int, labels: tuple[str, ...], step: float) -> Iterator[Statistic]:
-    """Sums of products of the design, weighed with the variance of the response as it is fitted.
+def _weighted_products(objects: Objects, node: int, labels: tuple[str, ...], step: float) -> Iterator[Statistic]:
+    """Sums of products of the columns of the design, weighted with the fitted variance of the response.
 
     Args:
-        step: by how much predictors may have moved since; a weight moves by that share of it at most.
+        step: largest change of the predictors since. The relative change of a weight is not larger.
     """
     products = np.asarray(objects.array(objects.element(node, "@pp", "@.xData", ".->VtV")), float)
     p = len(labels)

@@ -1,8 +1,8 @@
-"""Nonlinear least squares of R: sums over records of products of the gradient's entries, with what they give.
+"""Nonlinear least squares of R: sums over records of products of derivatives, and statistics that follow from them.
 
 With `D_a = df/da` at the estimates, `cov.unscaled` is `(sum D D')^-1` and `sigma^2 (n - p)` the sum of squares (Bates
 and Watts, Nonlinear Regression Analysis, 1988, section 2.2). At the least-squares estimate `sum D_a (y - f) = 0`. A
-formula in which all parameters stand linearly is a linear regression on its gradient, and is attacked as that table.
+formula that is linear in all parameters is a linear regression on its gradient, and is attacked as that table.
 """
 
 import math
@@ -26,12 +26,12 @@ from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
 from bayesrecon.posteriors.r.r_objects import Objects
 
-_TRIED = 8  # places at which two expressions are held against each other
-_SAME = 1e-9  # relative difference of two expressions that are the same
+_POINTS = 8  # number of points at which two expressions are compared
+_SAME = 1e-9  # largest relative difference of equal expressions
 _MOST_PARAMETERS = 12
 _LONGEST = 1000  # characters of derivatives that are shown
-_STEP = 20 * 1.5e-8  # of a difference, with what ten times the usual curvature and cancelled terms add
-_CONVERGED = 1e-2  # relative offset beyond which a fit has not ended at its least squares
+_STEP = 20 * 1.5e-8  # step of R's finite differences, times an allowance for curvature and cancellation
+_CONVERGED = 1e-2  # largest relative offset of a converged fit
 _PLACES = ("coefficients", "parameters", "cov.unscaled", "sigma", "df", "convInfo", "control", "m")
 _TABLES = ("summary.nls",)
 
@@ -62,19 +62,19 @@ def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
     fit = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
     fit = fit or _of_fit(objects, place.node)
     if fit is None:
-        return _closed(place, description, "its estimates are not in it, but in an environment that is empty")
+        return _unsupported(place, description, "its estimates are not in it, but in an environment that is empty")
     names, values, products, squares, n, formula, offset = fit
-    odd = unknown_weights(objects, place.node)
-    if odd:
-        return _closed(place, description, odd)
+    unsupported = unknown_weights(objects, place.node)
+    if unsupported:
+        return _unsupported(place, description, unsupported)
     sides = objects.elements(formula) if objects.kind(formula) == "call" else []
     f = expression_of(objects, sides[2][1]) if len(sides) == 3 else None
     if f is None or not set(names) <= names_in(f) or len(names) > _MOST_PARAMETERS:
-        return _closed(place, description, "its formula uses more than + - * / ^ exp log sqrt")
+        return _unsupported(place, description, "its formula uses more than + - * / ^ exp log sqrt")
     p = len(names)
     valid = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
     if not valid or not n > p or not np.isfinite(values).all():
-        return _closed(place, description, "its numbers are not those of a fit")
+        return _unsupported(place, description, "its numbers are not those of a fit")
     gradient = [derivative(f, name) for name in names]
     response_side = expression_of(objects, sides[1][1])
     response = field_name(text_of(response_side)) if response_side is not None else "y"
@@ -88,7 +88,7 @@ def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
             try:
                 inverse = np.linalg.inv(products)
             except np.linalg.LinAlgError:
-                return _closed(place, description, "its numbers are not those of a fit")
+                return _unsupported(place, description, "its numbers are not those of a fit")
             last_step = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
             return replace(result, covariance=inverse * variance, scale=variance, last_step=last_step)
     statistics = tuple(_statistics(names, gradient, products, squares, n, response, f, at, offset))
@@ -98,14 +98,16 @@ def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
 
 
 def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarray:
-    """Relative errors of the gradient's entries `(p,)`, which `numericDeriv` takes as differences over a step of
-    `sqrt(eps)` of a parameter: that of rounding where the parameter makes up a small part of the formula, and that of
-    its curvature."""
+    """Relative errors of the derivatives `(p,)`, which `numericDeriv` computes by finite differences.
+
+    The relative step is `sqrt(eps)`. The errors are those of rounding, which matter if the parameter contributes little
+    to the formula, and those of curvature.
+    """
     parts = np.abs(values) * np.sqrt(np.abs(np.diag(products)) / n)
     return _STEP * (1 + parts.max() / np.maximum(parts, 1e-300))
 
 
-def _closed(place: Place, description: str, why: str) -> Estimates:
+def _unsupported(place: Place, description: str, why: str) -> Estimates:
     return Estimates(place.where, description, (place.where,), unsupported=why)
 
 
@@ -157,7 +159,7 @@ def _of_fit(objects: Objects, node: int) -> _Fit | None:
 
 
 def _offset(objects: Objects, node: int) -> float:
-    """The relative offset at the end: of the residuals, along the gradient beside across it."""
+    """The relative offset at convergence: residuals along the gradient, relative to the others; else infinite."""
     info = objects.element(node, "convInfo")
     ended = vector_of(objects, info, "isConv")
     message = " ".join(objects.texts(objects.element(info, "stopMessage"))[:1])
@@ -169,17 +171,17 @@ def _spans(f: Expression, gradient: list[Expression], at: dict[str, float]) -> b
     """Whether the formula is the sum of its parameters, each times its derivative, at random values of other names."""
     rng = np.random.default_rng(0)
     others = sorted(names_in(f) - set(at))
-    tried = 0
-    for _ in range(4 * _TRIED):
-        here = at | dict(zip(others, rng.uniform(0.5, 2.0, len(others)).tolist(), strict=True))
-        value = value_of(f, here)
-        parts = [here[name] * value_of(g, here) for name, g in zip(at, gradient, strict=True)]
+    compared = 0
+    for _ in range(4 * _POINTS):
+        point = at | dict(zip(others, rng.uniform(0.5, 2.0, len(others)).tolist(), strict=True))
+        value = value_of(f, point)
+        parts = [point[name] * value_of(g, point) for name, g in zip(at, gradient, strict=True)]
         if not all(map(math.isfinite, (value, *parts))):
             continue
         if abs(value - sum(parts)) > _SAME * (abs(value) + sum(map(abs, parts))):
             return False
-        tried += 1
-    return tried >= _TRIED
+        compared += 1
+    return compared >= _POINTS
 
 
 def _statistics(
@@ -212,8 +214,8 @@ def _statistics(
     parts = [g if k in used else 0.0 for k, g in enumerate(gradient)]
     if not offset <= _CONVERGED or not _spans(f, parts, at):
         return
-    # The formula is a sum of some parameters, each times its derivative: residuals have no product with it, nor with
-    # the gradient, up to where the fit ended.
+    # The formula is a sum of some parameters, each times its derivative. Up to the remaining offset, the residuals are
+    # orthogonal to it and to the gradient.
     along = offset * math.sqrt(squares)
     for k, name in enumerate(names):
         value = float(products[k] @ weights)

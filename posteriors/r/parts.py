@@ -1,4 +1,4 @@
-"""Parts of R's fits that say what estimates are of: the family, weights and offsets, the response, numbers."""
+"""Parts of R's fits: the family, weights and offsets, the response, numbers and names of coefficients."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _DEFAULT_PRECISION = 0.01  # standard errors, if the deviance is missing: for 10
 
 
 def family_of(objects: Objects, node: int) -> tuple[str, str]:
-    """Which regression it is, and why it is not read where it is another one."""
+    """The estimator of a fit, and an empty text; or an empty text, and the reason why the fit is not supported."""
     family = objects.element(node, "family")
     name, link = (" ".join(objects.texts(objects.element(family, part))[:1]) for part in ("family", "link"))
     kind = REGRESSIONS.get((name, link), "")
@@ -25,18 +25,21 @@ def family_of(objects: Objects, node: int) -> tuple[str, str]:
 
 
 def unknown_weights(objects: Objects, node: int, where: str = "call") -> str:
-    """Whether nobody can tell if a fit has weights or an offset: its call says so."""
+    """The reason why weights or an offset of a fit are unknown; empty if its call shows that it has none."""
     call = objects.element(node, where)
     if objects.kind(call) != "call":
         return "whether it has weights or an offset is not in it: there is no call"
-    given = {name for name, _ in objects.elements(call)}
+    arguments = {name for name, _ in objects.elements(call)}
     text = code_of(objects, call).text
-    odd = [name for name in ("weights", "offset") if name in given]
-    odd += [name for name in ("cbind(", "offset(") if name in text]
-    return (WEIGHTED if odd[0] == "weights" else f"the fit has {odd[0].rstrip('(')}") if odd else ""
+    unknown = [name for name in ("weights", "offset") if name in arguments]
+    unknown += [name for name in ("cbind(", "offset(") if name in text]
+    if not unknown:
+        return ""
+    return WEIGHTED if unknown[0] == "weights" else f"the fit has {unknown[0].rstrip('(')}"
 
 
 def response_of(objects: Objects, node: int) -> str:
+    """Name of the response of a fit; "y" if it is unknown."""
     for name in ("terms", "formula"):
         formula = objects.element(node, name)
         elements = objects.elements(formula) if objects.kind(formula) == "call" else []
@@ -45,37 +48,39 @@ def response_of(objects: Objects, node: int) -> str:
     return "y"
 
 
-def left_of(objects: Objects, node: int, name: str) -> np.ndarray:
+def finite_vector_of(objects: Objects, node: int, name: str) -> np.ndarray:
+    """Numbers of an element of a fit; empty if there are none or some are not finite."""
     values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
     return values if np.isfinite(values).all() else values[:0]
 
 
 def one_number(objects: Objects, node: int, name: str) -> float | None:
+    """A finite number among the elements of a fit; None if there is none of this name."""
     values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
 
 
 def last_step_of(objects: Objects, node: int, usual: float) -> float:
-    """Length of the last step in standard errors: R ends where the deviance falls by less than `epsilon` times itself.
+    """Length of the last step in standard errors. R stops if the relative decrease of the deviance is below `epsilon`.
 
     Args:
-        usual: `epsilon` where the object does not say it.
+        usual: `epsilon` if the object does not store it.
     """
     epsilon, deviance = epsilon_of(objects, node, usual), one_number(objects, node, "deviance")
     return _DEFAULT_PRECISION if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
 
 
 def epsilon_of(objects: Objects, node: int, usual: float) -> float:
-    """The tolerance of a fit, as its `control` says it."""
+    """The tolerance of a fit in its `control`; `usual` if there is none."""
     stored = vector_of(objects, node, "control", "epsilon")
     return float(stored[0]) if len(stored) == 1 and 0 < stored[0] < 1 else usual
 
 
 def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:
-    """Numbers at the end of a path of names; none if there are none."""
+    """The vector of numbers at a path of names; empty if there is none."""
     return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
 
 
 def labels_of(names: list[str]) -> tuple[str, ...]:
-    """Names of coefficients as those of fields."""
+    """Names of coefficients as names of fields."""
     return tuple("const" if name == INTERCEPT else field_name(name) for name in names)

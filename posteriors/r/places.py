@@ -1,4 +1,4 @@
-"""Every object in a file of R, each with its place: elements, attributes, environments, what is inside functions."""
+"""All objects in a file of R with their places: elements, attributes, environments, and parts of functions."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,25 +11,27 @@ from bayesrecon.posteriors.r.r_objects import Objects
 
 _DEFINITION = "refClassRepresentation"
 _HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
-_INSTRUCTIONS = 255  # R 4 has some hundred and thirty
+_INSTRUCTIONS = 255  # largest code of an instruction: R 4 has about 130
 _INDICES = {"expressionsIndex", "srcrefsIndex"}
-_MOST_PLACES, _LONGEST = 200_000, 300  # that are walked, and characters of a place
+_MOST_PLACES, _LONGEST = 200_000, 300  # largest number of places, and of characters of a place
 LISTS = ("list", "expression", "pairs", "dots")
 INTERNAL = {"names", "dim", "dimnames", "row.names", "class", "levels", "tsp", "package"}
-"""Attributes that say how R shows a vector: labels and extents."""
+"""Attributes that describe a vector: labels, dimensions and class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """One object.
+    """The place of one object.
 
     Attributes:
-        where: elements behind "/", attributes and slots behind "@", environments as "<environment>".
-        name: the last part, as the file has it.
-        parent: the place that it lies in, None for an object of the file.
+        where: path in the file. "/" precedes elements, "@" attributes and slots; environments are "<environment>".
+        name: the last part of the path, as in the file.
+        node: number of the object in `Objects`.
+        kind: kind of the object, as `Objects.kind` returns it.
+        parent: the enclosing place; None for an object of the file.
         code: code of calls and functions.
-        slot: whether it is an attribute or a slot of the place that it lies in.
-        named: whether the file names it.
+        slot: whether it is an attribute or a slot of the enclosing place.
+        named: whether the name is in the file.
     """
 
     where: str
@@ -44,20 +46,22 @@ class Place:
 
 @dataclass
 class Walk:
-    """All places of a file, those first that lie least deep.
+    """All places of a file, breadth first.
 
     Attributes:
-        places: places of vectors, lists, calls, functions, environments; each environment once, where it is met first.
-        closed: what is not gone through, and why: definitions of classes, with all methods that R's own classes have,
-            and handles of compiled code.
-        left: how many objects were not walked, there being too many.
+        objects: the objects of the file.
+        skip: nodes that are left out.
+        places: places of vectors, lists, calls, functions and environments, each environment once.
+        closed: places whose parts are not listed, with the reason: definitions of classes, with all methods of R's own
+            classes, and handles of compiled code.
+        remaining: number of objects that were not reached because there are too many.
     """
 
     objects: Objects
     skip: frozenset[int] = frozenset()
     places: list[Place] = field(default_factory=list)
     closed: list[tuple[Place, str]] = field(default_factory=list)
-    left: int = 0
+    remaining: int = 0
 
     def __post_init__(self) -> None:
         self._used: dict[str, int] = {}
@@ -67,7 +71,7 @@ class Walk:
             waiting.append(("", name or f"[[{k + 1}]]", "", node, None, bool(name)))
         while waiting:
             if len(self.places) >= _MOST_PLACES:
-                self.left = len(waiting)
+                self.remaining = len(waiting)
                 break
             above, name, sign, node, parent, named = waiting.popleft()
             kind = self.objects.kind(node)
@@ -87,11 +91,11 @@ class Walk:
 
     def _closes(self, place: Place) -> str:
         if _DEFINITION in self.objects.classes(place.node):
-            return "the definition of a class, which is not gone through"
-        return "a handle of compiled code, which is not gone through" if place.name in _HANDLES else ""
+            return "the definition of a class, which is not searched"
+        return "a handle of compiled code, which is not searched" if place.name in _HANDLES else ""
 
     def _place(self, above: str, name: str, sign: str, node: int, kind: str, parent: Place | None) -> Place:
-        """A place of its own: what has the name of another one is numbered."""
+        """A new place. Its path is unique: a number is added if another place has the same names."""
         escaped = name.replace("/", "\u2215").replace("@", "\uff20")
         where = above + sign + escaped
         if len(where) > _LONGEST:
@@ -107,38 +111,38 @@ class Walk:
         return Place(where, name, node, kind, parent, code, sign == "@")
 
     def _function(self, node: int) -> Code:
-        """Arguments and body, of compiled functions their source and all constants."""
+        """Code of a function: arguments and body; for a compiled function, its source and all constants."""
         parts = self.objects.parts(node) if self.objects.kind(node) == "closure" else {"body": node}
         pieces = [code_of(self.objects, part) for part in self._source(parts.get("arguments", 0))]
         body = [code_of(self.objects, part) for part in self._source(parts.get("body", 0))]
-        # Compiled code repeats its source: what it has beyond that alone is shown.
-        known = body[0].text if body else ""
-        rest = [piece for piece in body[1:] if piece.text and piece.text not in known]
-        text = f"function({', '.join(p.text for p in pieces)}) {known}" + "".join(f"; {p.text}" for p in rest)
-        every = [*pieces, *body]
-        return Code(text, [odd for piece in every for odd in piece.odd], all(piece.plain for piece in every))
+        # Compiled code repeats its source, so only the other constants are added.
+        source = body[0].text if body else ""
+        others = [piece for piece in body[1:] if piece.text and piece.text not in source]
+        text = f"function({', '.join(p.text for p in pieces)}) {source}" + "".join(f"; {p.text}" for p in others)
+        pieces += body
+        return Code(text, [odd for piece in pieces for odd in piece.odd], all(piece.plain for piece in pieces))
 
     def _source(self, node: int) -> list[int]:
-        """The code itself, or what compiled code is made of, parts in parts as well."""
+        """The node itself; for compiled code, the nodes that it consists of, recursively."""
         result: list[int] = []
         waiting = [node] if node else []
         while waiting:
             current = waiting.pop()
             if self.objects.kind(current) == "bytecode":
                 parts = self.objects.all_parts(current)
-                rest = [part for part in parts[1:] if not self._is_index(part, len(parts))]
-                waiting += reversed(rest if self._are_instructions(parts[0]) else [*rest, parts[0]])
+                constants = [part for part in parts[1:] if not self._is_index(part, len(parts))]
+                waiting += reversed(constants if self._are_instructions(parts[0]) else [*constants, parts[0]])
             else:
                 result.append(current)
         return result
 
     def _are_instructions(self, node: int) -> bool:
-        """Of compiled code: whole numbers that count instructions, constants and places to go on at."""
+        """Whether a part of compiled code has only codes of instructions and positions of constants."""
         values = np.ravel(self.objects.numbers(node)) if self.objects.kind(node) == "integer" else np.array([-9.0])
         return bool(np.all((values >= 0) & (values <= max(_INSTRUCTIONS, len(values)))))
 
     def _is_index(self, node: int, constants: int) -> bool:
-        """Which constant of compiled code an instruction belongs to: whole numbers below how many there are."""
+        """Whether a part of compiled code has only the positions of constants to which instructions belong."""
         if not _INDICES & set(self.objects.classes(node)):
             return False
         values = np.ravel(self.objects.numbers(node)).astype(float)
@@ -146,7 +150,7 @@ class Walk:
         return bool(np.all((values >= 0) & (values <= constants) & (values == np.round(values))))
 
     def _below(self, place: Place) -> Iterator[tuple[str, str, int, bool]]:
-        """Sign, name and node of everything in a place, and whether the file names it."""
+        """Sign, name and node of every part of a place, and whether the name is in the file."""
         objects, node = self.objects, place.node
         if place.kind in LISTS or place.kind == "environment":
             for k, (name, child) in enumerate(objects.elements(node)):

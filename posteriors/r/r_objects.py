@@ -1,4 +1,4 @@
-"""Objects of R, as a table of nodes tells them: their values, names, attributes and elements."""
+"""Objects of R in a table of nodes: their values, names, attributes and elements."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,10 +10,10 @@ from bayesrecon.json_types import Json
 from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, KINDS, SPECIAL, TAG
 
 MISSING = -(2**31)
-"""R's missing whole number."""
+"""The integer that stands for a missing value in R."""
 
-_MOST_COUNTED = 2**24  # numbers of a sequence that a file tells by its beginning and its step
-_MOST_WRAPPERS = 20  # around a vector; R has one
+_MOST_COUNTED = 2**24  # largest length of a sequence that is stored as its start and step
+_MOST_WRAPPERS = 20  # largest number of wrappers around a vector; R has one
 _SEQUENCES = {"compact_intseq": "integer", "compact_realseq": "double"}
 _NUMBERS = ("logical", "integer", "double", "complex", "raw")
 VECTORS = (*_NUMBERS, "text")
@@ -40,15 +40,14 @@ class Objects:
         self.root, self.encoding = int(table["root"]), str(table["encoding"])
 
     def kind(self, node: int) -> str:
-        """The kind of a node: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they
-        hold."""
+        """The kind of a node, one of `bayesrecon.untrusted.r_nodes.KINDS`; of a compact vector, that of its values."""
         form, inner = self._plain(node)
         if form in _SEQUENCES:
             return _SEQUENCES[form]
         return "text" if form == "deferred_string" else KINDS[self._kinds[inner]]
 
     def _plain(self, node: int) -> tuple[str, int]:
-        """The vector that one in another form is a wrapper of; of a form that says its values otherwise, its name."""
+        """The name of a compact form, and the node of its state; for other vectors "" and the node without wrappers."""
         for _ in range(_MOST_WRAPPERS):
             if KINDS[self._kinds[node]] != "alternative":
                 return "", node
@@ -63,18 +62,18 @@ class Objects:
         return {self._texts[label]: child for tie, label, child in self._under(node) if tie == SPECIAL and child}
 
     def all_parts(self, node: int) -> list[int]:
-        """Parts, those of one name as well."""
+        """Nodes of all parts, also of several with the same name."""
         return [child for tie, _, child in self._under(node) if tie == SPECIAL and child]
 
     def names_within(self, node: int) -> list[str]:
-        """The name of a symbol, or those that a package or a namespace is known by."""
+        """The name of a symbol, or the names that identify a package or a namespace."""
         return [self._texts[label] for tie, label, child in self._under(node) if tie == SPECIAL and not child]
 
     def _under(self, node: int) -> list[tuple[int, int, int]]:
         return self._below[self._bounds[node] : self._bounds[node + 1]]
 
     def _form(self, node: int) -> tuple[str, int]:
-        """What another form of a vector is called, and what it is made of."""
+        """The name of a compact form of a vector, and the node of its state."""
         parts = self.parts(node)
         form, state = parts.get("form", 0), parts.get("state", 0)
         first = [child for tie, _, child in self._under(form) if tie == ELEMENT]
@@ -88,30 +87,30 @@ class Objects:
         return (names[0] if names else ""), inner
 
     def size(self, node: int) -> int:
-        """How many values or elements there are."""
-        form, at = self._plain(node)
-        kind = KINDS[self._kinds[at]]
+        """The number of values or elements."""
+        form, inner = self._plain(node)
+        kind = KINDS[self._kinds[inner]]
         if form in _SEQUENCES:
-            state = self._values(at)
+            state = self._values(inner)
             return int(state[0]) if len(state) == 3 and 0 <= state[0] < 2**52 else 0
         if form == "deferred_string" and kind not in VECTORS:
-            return len(self.numbers(at))
+            return len(self.numbers(inner))
         if kind in VECTORS:
-            return self._sizes[at] // (2 if kind == "complex" else 1)
-        return sum(tie == ELEMENT for tie, _, _ in self._under(at))
+            return self._sizes[inner] // (2 if kind == "complex" else 1)
+        return sum(tie == ELEMENT for tie, _, _ in self._under(inner))
 
     def numbers(self, node: int) -> np.ndarray:
-        """Values of a vector of numbers, missing ones NaN.
+        """Values of a vector of numbers, with NaN for missing values; empty for other objects.
 
         Raises:
-            BayesreconError: a sequence of more numbers than are written out.
+            BayesreconError: a sequence is too long.
         """
-        form, at = self._plain(node)
+        form, inner = self._plain(node)
         if form not in _SEQUENCES:
-            return np.zeros(0) if form else self._values(at)
-        state = self._values(at)
+            return np.zeros(0) if form else self._values(inner)
+        state = self._values(inner)
         if len(state) != 3 or not np.isfinite(state).all() or not 0 <= state[0] <= _MOST_COUNTED:
-            raise BayesreconError("a sequence of more numbers than are written out")
+            raise BayesreconError(f"a sequence of more than {_MOST_COUNTED:,} numbers")
         return state[1] + state[2] * np.arange(int(state[0]))
 
     def _values(self, node: int) -> np.ndarray:
@@ -129,13 +128,13 @@ class Objects:
         return np.where(values == MISSING, np.nan, values) if (values == MISSING).any() else values
 
     def texts(self, node: int) -> list[str]:
-        """Values of a vector of texts, missing ones "NA"; of numbers that R keeps as texts, these."""
-        form, at = self._plain(node)
+        """Values of a vector of texts, with "NA" for missing values; empty for other objects."""
+        form, inner = self._plain(node)
         if form == "deferred_string":
-            return [f"{v:.15g}" for v in np.ravel(self.numbers(at))]
-        if form or KINDS[self._kinds[at]] != "text":
+            return [f"{v:.15g}" for v in np.ravel(self.numbers(inner))]
+        if form or KINDS[self._kinds[inner]] != "text":
             return []
-        begin, end = self._starts[at], self._starts[at] + self._sizes[at]
+        begin, end = self._starts[inner], self._starts[inner] + self._sizes[inner]
         return [self._texts[k] if k >= 0 else "NA" for k in self._table["text"][begin:end].tolist()]
 
     def attributes(self, node: int) -> dict[str, int]:
@@ -148,12 +147,12 @@ class Objects:
         return result
 
     def _pairs(self, node: int) -> list[tuple[str, int]]:
-        """Elements of a pairlist with their tags; the rest of one that compiled code shares is followed."""
+        """Elements of a pairlist with their tags. Compiled code can share the tail of a list, which is a part."""
         result: list[tuple[str, int]] = []
-        met: set[int] = set()
-        while node and node not in met:
-            met.add(node)
-            rest = 0
+        seen: set[int] = set()
+        while node and node not in seen:
+            seen.add(node)
+            tail = 0
             for tie, _, child in self._under(node):
                 if tie == ELEMENT:
                     result.append(("", child))
@@ -161,12 +160,12 @@ class Objects:
                     names = self.names_within(child)
                     result[-1] = (names[0] if names else "", result[-1][1])
                 elif tie == SPECIAL:
-                    rest = child
-            node = rest
+                    tail = child
+            node = tail
         return result
 
     def elements(self, node: int) -> list[tuple[str, int]]:
-        """Elements of a list, a pairlist, a call or an environment with their names, "" where they have none."""
+        """Elements of a list, a pairlist, a call or an environment with their names, "" if they have none."""
         kind = KINDS[self._kinds[node]]
         if kind in ("pairs", "call", "dots"):
             return self._pairs(node)
@@ -182,7 +181,7 @@ class Objects:
         return list(zip([*names, *[""] * (len(values) - len(names))], values, strict=False))
 
     def element(self, node: int, *path: str) -> int:
-        """The element at the end of a path of names, or the slot where a name begins with "@"; 0 where none is."""
+        """The node at a path of names, of which those that begin with "@" are slots; 0 if there is none."""
         for name in path:
             if name.startswith("@"):
                 node = self.attributes(node).get(name[1:], 0)
@@ -203,7 +202,7 @@ class Objects:
         return (size,)
 
     def array(self, node: int) -> np.ndarray:
-        """Numbers in the shape that they have in R, whose first axis moves fastest."""
+        """Values of a vector of numbers in the shape that they have in R."""
         values, shape = self.numbers(node), self.shape(node)
         return values.reshape(shape, order="F") if values.ndim == 1 and len(shape) > 1 else values
 
@@ -216,7 +215,7 @@ class Objects:
         return [self.texts(child) for _, child in self.elements(self.attributes(node).get("dimnames", 0))]
 
     def objects(self) -> Sequence[tuple[str, int]]:
-        """The objects of the file by their names; the one of `saveRDS` is "object"."""
+        """Names and nodes of the objects of the file. The single object of `saveRDS` is named "object"."""
         if self._table["by_name"] and KINDS[self._kinds[self.root]] == "pairs":
             return self._pairs(self.root)
         return [("object", self.root)]

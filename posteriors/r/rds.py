@@ -35,17 +35,17 @@ def read_walk(source: Path, trusted: bool = False) -> Walk:
     """All objects of a file.
 
     Raises:
-        BayesreconError: it is damaged, unpacks to too much, or holds too many objects.
+        BayesreconError: the file is damaged, its unpacked size is too large, or it has too many objects.
     """
     with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
         return Walk(Objects(file.read(trusted)))
 
 
 def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """The draws that a file holds.
+    """The draws in a file.
 
     Raises:
-        BayesreconError: there are none in it.
+        BayesreconError: the file is damaged or has no draws.
     """
     path = Path(source)
     with reading(path, f"an {_NAME}"):
@@ -58,35 +58,34 @@ def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False
 def read_r_contents(
     source: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
-    """Everything in a file: draws where there are any, estimates of fits, and every other object with its place."""
+    """Everything in a file: draws if there are any, estimates of fits, and all other objects with their places."""
     path = Path(source)
-    with reading(path, f"an {_NAME}"), np.errstate(all="ignore"):  # numbers of strangers may be of any size
+    with reading(path, f"an {_NAME}"), np.errstate(all="ignore"):  # numbers in an untrusted file can have any size
         walk = read_walk(path, trusted)
         samples = samples_of(walk)
         roles_by_place = roles(walk)
         if samples is not None:
-            kept = [k for k, place in enumerate(walk.places) if place.node not in samples.nodes]
-            roles_by_place = {i: roles_by_place[k] for i, k in enumerate(kept) if k in roles_by_place}
-            walk.places = [walk.places[k] for k in kept]
+            remaining = [k for k, place in enumerate(walk.places) if place.node not in samples.nodes]
+            roles_by_place = {i: roles_by_place[k] for i, k in enumerate(remaining) if k in roles_by_place}
+            walk.places = [walk.places[k] for k in remaining]
         entries, unread = entries_of(walk, roles_by_place)
         files = (stamp(path),)
         title = name or path.name
-        rest = {"entries": tuple(entries), "unread": tuple(unread), "estimates": tuple(estimates_of(walk))}
         if samples is None:
             result = Contents(title, _title(walk), files)
         else:
             result = from_named_draws(_draws(samples, title), _title(walk), files)
             levels = {f"posterior/{base}": names for base, names in levels_of(samples.columns).items()}
-            more = {"variables": (*result.variables, *_beside(samples)), "coordinates": levels}
-            result = replace(result, **more, program=samples.program)
-        return replace(result, **rest)
+            variables = (*result.variables, *_sampler_variables(samples))
+            result = replace(result, variables=variables, coordinates=levels, program=samples.program)
+        return replace(result, entries=tuple(entries), unread=tuple(unread), estimates=tuple(estimates_of(walk)))
 
 
 def _title(walk: Walk) -> str:
-    """The content of the file, in words."""
-    known = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
-    named = [text for text in dict.fromkeys(known) if text]
-    return f"{_NAME}: {', '.join(named[:3])}" if named else _NAME
+    """The name of the format, with descriptions of up to three known objects."""
+    descriptions = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
+    known = [text for text in dict.fromkeys(descriptions) if text]
+    return f"{_NAME}: {', '.join(known[:3])}" if known else _NAME
 
 
 def _draws(samples: Samples, name: str) -> Draws:
@@ -94,7 +93,7 @@ def _draws(samples: Samples, name: str) -> Draws:
     return Draws(assembled(columns), samples.columns.get(LOG_DENSITY), name)
 
 
-def _beside(samples: Samples) -> list[Variable]:
+def _sampler_variables(samples: Samples) -> list[Variable]:
     """Statistics of the sampler, and draws of the warm-up."""
     result = [
         Variable("sample_stats", _STATISTICS.get(name, name), (), True, np.ravel(values))

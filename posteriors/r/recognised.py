@@ -1,4 +1,4 @@
-"""Roles of the items in fits of R's usual packages, from their classes, names and lengths."""
+"""Roles of the items in fits of common packages of R, from their classes, names and lengths."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -12,7 +12,7 @@ from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEE
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
-_MOST_PATTERN = 400  # whole numbers that say which variable is in which term
+_MOST_PATTERN = 400  # largest size of the table of variables and terms
 
 
 def _is_permutation(values: np.ndarray) -> bool:
@@ -20,7 +20,7 @@ def _is_permutation(values: np.ndarray) -> bool:
 
 
 def _few(most: int, count: int) -> Callable[[np.ndarray], bool]:
-    """So many whole numbers at most, none of them above a limit."""
+    """A check for at most `count` whole numbers between zero and `most`."""
     return lambda v: len(v) <= count and bool(np.all((v >= 0) & (v <= most) & (v == np.round(v))))
 
 
@@ -34,36 +34,37 @@ _PATTERNS = {
     "factors": _few(2, _MOST_PATTERN), "order": _few(9, 40), "intercept": _few(1, 1), "response": _few(1, 1),
     "offset": _few(20, 3), "assign": _rises, "pivot": _is_permutation,
 }  # fmt: skip
-"""Checks that numbers of these names must pass to be recognised."""
+"""Checks of numbers by their name: only those that pass are taken as structure."""
 
-_FIELD = ".->"  # before the names of fields of reference classes
-_WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}
-"""Roles of whole objects, whatever their parts are called."""
-_FEWEST = 5  # entries from which an extent tells that there is one for each record
+_FIELD = ".->"  # prefix of the fields of reference classes
+_INHERITED = {RECORD, LEAF, CUT, TIMES, TOTAL}
+"""Roles that all parts of an object have, whatever their names are."""
+
+_FEWEST = 5  # smallest number of records for which a length says that there is one entry per record
 
 
 def roles(walk: Walk) -> dict[int, str]:
-    """The role of places, by their position in the walk.
+    """Roles of places, by their position in the walk.
 
-    What lies in an object with a role has that role, too, unless it has one of its own. A vector or a matrix with as
-    many entries as there are records is one of them, whatever its name.
+    A place in an object with a role has the same role, unless it has another one. A vector or matrix with one entry or
+    row per record has the role of records, whatever its name is.
     """
     objects, result = walk.objects, {}
-    at = {id(place): k for k, place in enumerate(walk.places)}
-    inside: list[str] = []  # the known class that a place lies in
+    position = {id(place): k for k, place in enumerate(walk.places)}
+    inside: list[str] = []  # the innermost known class around each place, or its own
     for k, place in enumerate(walk.places):
-        above = -1 if place.parent is None else at[id(place.parent)]
+        above = -1 if place.parent is None else position[id(place.parent)]
         classes = objects.classes(place.node) if place.kind not in ("text", "double", "integer") else ()
-        own = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
-        inside.append(own or (inside[above] if above >= 0 else ""))
+        place_class = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
+        inside.append(place_class or (inside[above] if above >= 0 else ""))
         role = _role(objects, place, classes, inside[above] if above >= 0 else "")
-        if role in (ESTIMATE, DESIGN) and result.get(above, "") in _WHOLE and not place.slot:
+        if role in (ESTIMATE, DESIGN) and result.get(above, "") in _INHERITED and not place.slot:
             role = result[above]
         if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
             role = result.get(above, "")
         if role:
             result[k] = role
-    counts = set(_counts(walk, result))
+    counts = set(_record_counts(walk, result))
     for k, place in enumerate(walk.places):
         if place.kind in VECTORS and result.get(k, "") in ("", ESTIMATE):
             shape = objects.shape(place.node)
@@ -76,8 +77,8 @@ def roles(walk: Walk) -> dict[int, str]:
             ):
                 result[k] = RECORD
     for k, place in enumerate(walk.places):
-        mild = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
-        if result.get(k, "") in mild and _is_structure(objects, place):
+        replaceable = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
+        if result.get(k, "") in replaceable and _is_structure(objects, place):
             result[k] = STRUCTURE
     return result
 
@@ -85,7 +86,7 @@ def roles(walk: Walk) -> dict[int, str]:
 def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:
     name = place.name.removeprefix(_FIELD)
     if place.slot and place.parent is not None and "Dim" in objects.attributes(place.parent.node):
-        return ""  # of a matrix of the package Matrix, whose slots are called x, i and p
+        return ""  # a matrix of the package Matrix, with slots x, i and p
     if name in _SEEDS:
         return SEED
     if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
@@ -101,19 +102,19 @@ def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str)
     return ESTIMATE if name in ESTIMATES and place.kind != "environment" else ""
 
 
-def _counts(walk: Walk, found: Mapping[int, str]) -> Iterator[int]:
-    """Numbers of records: of rows of tables, of residuals and the like."""
+def _record_counts(walk: Walk, known_roles: Mapping[int, str]) -> Iterator[int]:
+    """Possible numbers of records: lengths of columns of tables, of residuals and similar vectors."""
     for k, place in enumerate(walk.places):
         named = place.name.removeprefix(_FIELD) in RECORDS
         table = place.parent is not None and "data.frame" in walk.objects.classes(place.parent.node)
-        if found.get(k) == RECORD and place.kind in VECTORS and (named or table):
+        if known_roles.get(k) == RECORD and place.kind in VECTORS and (named or table):
             size = walk.objects.shape(place.node)[0]
             if size >= _FEWEST:
                 yield size
 
 
 def _is_structure(objects: Objects, place: Place) -> bool:
-    """Names of classes, options of functions, single yes or no."""
+    """Whether values say nothing about records: names of classes, options of functions, a single truth value."""
     node, kind = place.node, place.kind
     if kind == "text":
         known = CLASSES if place.name in ("class", "package") else WORDS
@@ -135,12 +136,12 @@ def _is_package(text: str) -> bool:
 
 
 def known_class(objects: Objects, node: int) -> str:
-    """What an object is, in words, where it is known."""
+    """Description of an object of a known class; empty for others."""
     return next((FITS[name] for name in objects.classes(node) if name in FITS), "")
 
 
 def decoded(objects: Objects, node: int) -> np.ndarray:
-    """Values of a vector; of a factor its levels as texts."""
+    """Values of a vector; for a factor, the level of each as text."""
     if objects.kind(node) == "text":
         return np.array(objects.texts(node), dtype=str)
     values = objects.array(node)

@@ -1,8 +1,9 @@
-"""Means of the covariates of a fit of rstanarm, from where its chains began and from their means.
+"""Means of the covariates of a fit of rstanarm, from the starting points and the means of its chains.
 
-rstanarm centres the covariates x at their means m: its program has an intercept gamma of centred covariates, and gives
-alpha, that of the others (rstanarm, `stan_glm.fit`). A `stanfit` notes both and the slopes beta where each chain began,
-and their means over each chain, and `gamma - alpha = m' beta` at both: two equations a chain for m.
+rstanarm centres the covariates x at their means m. Its program has the intercept gamma for centred covariates, and
+computes the intercept alpha for x (rstanarm, `stan_glm.fit`). A `stanfit` stores both and the slopes beta at the
+starting point of each chain, and their means over each chain. At both, `gamma - alpha = m' beta`, so each chain gives
+two equations for m.
 """
 
 from collections.abc import Iterator
@@ -13,17 +14,22 @@ from bayesrecon.posteriors.r.parts import vector_of
 from bayesrecon.posteriors.r.r_objects import Objects
 
 MEANS = "xbar"
-"""Their name in the programs of rstanarm."""
+"""Name of these means in the programs of rstanarm."""
 
-_AGREES = 1e-8  # of its size, up to which an equation may be off: those of chains are of sums of many
+_TOLERANCE = 1e-8  # relative error of an equation: means over chains have rounding errors
 
 
 def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
-    """Means of the covariates `(K,)` of a `stanfit` of rstanarm, None if its equations do not tell them.
+    """Means of the covariates `(K,)` of a `stanfit` of rstanarm; None if its equations do not determine them.
 
-    Slopes that were turned after sampling (`QR = TRUE`) are of other columns, of which nobody asks the means.
+    With `QR = TRUE` the stored slopes belong to rotated columns, so the equations do not apply.
+
+    Args:
+        objects: the objects of the file.
+        fit: node of the `stanfit`.
+        slopes: number of slopes, K.
     """
-    if _are_turned(objects, fit):
+    if _are_rotated(objects, fit):
         return None
     rows = list(_equations(objects, fit, slopes))
     if not rows:
@@ -32,17 +38,17 @@ def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
     size = np.linalg.norm(first, axis=1)
     if not (np.isfinite(size).all() and np.isfinite(second).all() and (size > 0).all()):
         return None
-    scaled, wanted = first / size[:, None], second / size
+    scaled, right = first / size[:, None], second / size
     columns = np.linalg.norm(scaled, axis=0)
     if not (columns > 0).all():
         return None
-    solution, _, rank, _ = np.linalg.lstsq(scaled / columns, wanted, rcond=_AGREES)
-    off = np.abs(scaled / columns @ solution - wanted)
-    return solution / columns if rank == slopes and (off <= _AGREES * (1 + np.abs(wanted))).all() else None
+    solution, _, rank, _ = np.linalg.lstsq(scaled / columns, right, rcond=_TOLERANCE)
+    residual = np.abs(scaled / columns @ solution - right)
+    return solution / columns if rank == slopes and (residual <= _TOLERANCE * (1 + np.abs(right))).all() else None
 
 
 def _equations(objects: Objects, fit: int, slopes: int) -> Iterator[tuple[np.ndarray, float]]:
-    """beta and `gamma - alpha`: where each chain began, and their means over it."""
+    """beta and `gamma - alpha` at the starting point of each chain, and their means over each chain."""
     for _, start in objects.elements(objects.element(fit, "@inits")):
         parts = [vector_of(objects, start, name) for name in ("gamma", "alpha", "beta")]
         if [len(p) for p in parts] == [1, 1, slopes]:
@@ -53,35 +59,35 @@ def _equations(objects: Objects, fit: int, slopes: int) -> Iterator[tuple[np.nda
             yield parts[2], float(parts[0][0] - parts[1][0])
 
 
-def _are_turned(objects: Objects, fit: int) -> bool:
-    """Whether slopes of the draws are not those whose means each chain notes, or nobody can tell."""
+def _are_rotated(objects: Objects, fit: int) -> bool:
+    """Whether the draws of the slopes have other means than the chains store, or no means are stored."""
     chains = objects.elements(objects.element(fit, "@sim", "samples"))
     before = np.ravel(objects.numbers(objects.element(fit, "@sim", "warmup2"))).astype(float)
     for (_, chain), skip in zip(chains, before.tolist(), strict=False):
-        noted = _mean(objects, fit, chain, "beta")
-        for k, value in enumerate(noted.tolist()):
+        stored = _mean(objects, fit, chain, "beta")
+        for k, value in enumerate(stored.tolist()):
             draws = vector_of(objects, chain, f"beta[{k + 1}]")[int(max(skip, 0)) :]
-            if not len(draws) or abs(draws.mean() - value) > _AGREES * (abs(value) + draws.std()):
+            if not len(draws) or abs(draws.mean() - value) > _TOLERANCE * (abs(value) + draws.std()):
                 return True
-        if not len(noted):
+        if not len(stored):
             return True
     return not chains or len(before) != len(chains)
 
 
 def _mean(objects: Objects, fit: int, chain: int, name: str) -> np.ndarray:
-    """Mean of a variable over a chain, which stores the means of all variables one after another."""
+    """Mean of a variable over a chain; empty if it is not stored."""
     places, count = _places(objects, fit)
-    every = np.ravel(objects.numbers(objects.attributes(chain).get("mean_pars", 0))).astype(float)
-    return every[slice(*places[name])] if len(every) == count and name in places else every[:0]
+    means = np.ravel(objects.numbers(objects.attributes(chain).get("mean_pars", 0))).astype(float)
+    return means[slice(*places[name])] if len(means) == count and name in places else means[:0]
 
 
 def _places(objects: Objects, fit: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """Position of each variable of the program in a vector of all of them, and the length of that vector."""
-    result, at = {}, 0
+    """First and last position of each variable in a vector of all variables, and the length of that vector."""
+    result, start = {}, 0
     for name, child in objects.elements(objects.element(fit, "@par_dims")):
         shape = np.ravel(objects.numbers(child)).astype(float)
         if name == "lp__" or not np.isfinite(shape).all() or np.any((shape < 0) | (shape > 1e6)):
             continue
         size = int(np.prod(shape)) if len(shape) else 1
-        result[name], at = (at, at + size), at + size
-    return result, at
+        result[name], start = (start, start + size), start + size
+    return result, start

@@ -1,4 +1,4 @@
-"""Draws in a file of R: of coda, of posterior, of Stan, wherever they lie in an object."""
+"""Draws in a file of R: those of the packages coda, posterior and rstan, anywhere in an object."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from bayesrecon.posteriors.r.rstanarm import program_of
 from bayesrecon.untrusted.names import MAX_NAMES
 
 LOG_DENSITY = "lp__"
-_PLACES = {".chain", ".iteration", ".draw"}  # columns of a table of draws that count them
+_COUNTERS = {".chain", ".iteration", ".draw"}  # columns of a table of draws that number them
 
 
 Columns = dict[str, np.ndarray]
@@ -23,15 +23,15 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Draws as they lie in an object.
+    """Draws of an object.
 
     Attributes:
         where: the object's place.
-        columns: `{name: (chains, draws)}`, as R names them.
-        statistics: statistics of the sampler, alike.
-        warmup: draws of the warm-up, alike.
-        program: of Stan, None if there is none.
-        nodes: that were read.
+        columns: `{name: (chains, draws)}`, with R's names.
+        statistics: statistics of the sampler, `{name: (chains, draws)}`.
+        warmup: draws of the warm-up, `{name: (chains, draws)}`.
+        program: the Stan program; None if there is none.
+        nodes: the nodes of the object that were read.
     """
 
     where: str
@@ -43,10 +43,10 @@ class Samples:
 
 
 def samples_of(walk: Walk) -> Samples | None:
-    """The first draws that lie least deep, None if there are none.
+    """The draws at the place with the least depth, the first of several; None if there are none.
 
     Raises:
-        BayesreconError: draws whose chains differ in length or in their names.
+        BayesreconError: chains differ in length or in the names of their parameters.
     """
     objects = walk.objects
     for place in walk:
@@ -55,13 +55,16 @@ def samples_of(walk: Walk) -> Samples | None:
                 draws = _READERS[name](objects, place.node)
                 if draws is not None:
                     samples = Samples(place.where, *draws)
-                    return _beside(objects, place.parent, samples)
+                    return _with_program(objects, place.parent, samples)
     return None
 
 
-def _beside(objects: Objects, above: Place | None, samples: Samples) -> Samples:
-    """Of brms, which notes beside the priors whether the draws are of these alone; of rstanarm, whose programs are of
-    many models."""
+def _with_program(objects: Objects, above: Place | None, samples: Samples) -> Samples:
+    """The samples, with a program that is completed from the enclosing object of brms or rstanarm.
+
+    An object of brms says whether the draws are those of the prior. A program of rstanarm is one of many models, whose
+    constants are in the object.
+    """
     if above is None or samples.program is None:
         return samples
     if "stanreg" in objects.classes(above.node):
@@ -73,11 +76,12 @@ def _beside(objects: Objects, above: Place | None, samples: Samples) -> Samples:
     return replace(samples, program=replace(samples.program, constants={"prior_only": 1}))
 
 
-Found = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
+SampleFields = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
+"""Fields of `Samples` after `where`, in order; None if the object has no draws."""
 
 
-def _matrices(objects: Objects, nodes: list[int]) -> Found:
-    """Chains as matrices of a row for each draw."""
+def _matrices(objects: Objects, nodes: list[int]) -> SampleFields:
+    """Chains that are matrices with one row per draw."""
     chains = []
     for node in nodes:
         values = np.asarray(objects.array(node), float)
@@ -86,18 +90,18 @@ def _matrices(objects: Objects, nodes: list[int]) -> Found:
         if len(names) != values.shape[1]:
             raise BayesreconError("the number of names differs from the number of columns")
         chains.append(dict(zip(names, values.T, strict=True)))
-    return (_together(chains), {}, {}, None, frozenset(nodes)) if chains else None
+    return (_stacked(chains), {}, {}, None, frozenset(nodes)) if chains else None
 
 
-def _coda_list(objects: Objects, node: int) -> Found:
+def _coda_list(objects: Objects, node: int) -> SampleFields:
     return _matrices(objects, [child for _, child in objects.elements(node)])
 
 
-def _coda(objects: Objects, node: int) -> Found:
+def _coda(objects: Objects, node: int) -> SampleFields:
     return _matrices(objects, [node])
 
 
-def _array(objects: Objects, node: int) -> Found:
+def _array(objects: Objects, node: int) -> SampleFields:
     values = np.asarray(objects.array(node), float)
     if values.ndim != 3:
         return None
@@ -107,7 +111,7 @@ def _array(objects: Objects, node: int) -> Found:
     return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, None, frozenset([node])
 
 
-def _matrix(objects: Objects, node: int) -> Found:
+def _matrix(objects: Objects, node: int) -> SampleFields:
     result = _matrices(objects, [node])
     chains = objects.numbers(objects.attributes(node).get("nchains", 0))
     count = int(chains[0]) if len(chains) and np.isfinite(chains[0]) else 1
@@ -117,43 +121,43 @@ def _matrix(objects: Objects, node: int) -> Found:
     return (columns, *result[1:]) if len(columns) == len(result[0]) else result
 
 
-def _table(objects: Objects, node: int) -> Found:
+def _table(objects: Objects, node: int) -> SampleFields:
     columns = {name: np.asarray(objects.numbers(child), float) for name, child in objects.elements(node)}
-    counted = {name for name in _PLACES & set(columns) if not _counts(columns, name)}
-    used = frozenset(child for name, child in objects.elements(node) if name not in counted)
-    which = columns.get(".chain")
-    drawn = {name: v for name, v in columns.items() if name not in _PLACES and v.ndim == 1 and len(v)}
-    if which is None or not drawn:
-        return (_together([drawn]), {}, {}, None, used) if drawn else None
-    chains = [{name: v[which == c] for name, v in drawn.items()} for c in np.unique(which[np.isfinite(which)])]
-    return _together(chains), {}, {}, None, used
+    unusual = {name for name in _COUNTERS & set(columns) if not _is_counter(columns, name)}
+    used = frozenset(child for name, child in objects.elements(node) if name not in unusual)
+    chain = columns.get(".chain")
+    draws = {name: v for name, v in columns.items() if name not in _COUNTERS and v.ndim == 1 and len(v)}
+    if chain is None or not draws:
+        return (_stacked([draws]), {}, {}, None, used) if draws else None
+    chains = [{name: v[chain == c] for name, v in draws.items()} for c in np.unique(chain[np.isfinite(chain)])]
+    return _stacked(chains), {}, {}, None, used
 
 
-def _counts(columns: Columns, name: str) -> bool:
-    """Whether a column of a table of draws counts chains, iterations within them, or draws, and says nothing else."""
-    values, which = np.ravel(columns[name]), np.ravel(columns.get(".chain", np.zeros(0)))
+def _is_counter(columns: Columns, name: str) -> bool:
+    """Whether a column of a table of draws only numbers the chains, their iterations or the draws."""
+    values, chain = np.ravel(columns[name]), np.ravel(columns.get(".chain", np.zeros(0)))
     if name == ".draw":
         return np.array_equal(values, np.arange(1, len(values) + 1))
-    steps = np.diff(which)
-    if not len(which) or which[0] != 1 or not np.all((steps == 0) | (steps == 1)):
+    steps = np.diff(chain)
+    if not len(chain) or chain[0] != 1 or not np.all((steps == 0) | (steps == 1)):
         return False
     if name == ".chain":
         return True
-    begins = np.maximum.accumulate(np.where(np.append(True, steps == 1), np.arange(len(which)), 0))
-    return np.array_equal(values, np.arange(len(which)) - begins + 1)
+    begins = np.maximum.accumulate(np.where(np.append(True, steps == 1), np.arange(len(chain)), 0))
+    return np.array_equal(values, np.arange(len(chain)) - begins + 1)
 
 
-def _lists(objects: Objects, node: int) -> Found:
+def _lists(objects: Objects, node: int) -> SampleFields:
     chains, used = [], []
     for _, chain in objects.elements(node):
         elements = objects.elements(chain)
         used += [child for _, child in elements]
         chains.append({name: np.asarray(objects.numbers(child), float) for name, child in elements})
-    return (_together(chains), {}, {}, None, frozenset(used)) if chains and chains[0] else None
+    return (_stacked(chains), {}, {}, None, frozenset(used)) if chains and chains[0] else None
 
 
-def _variables(objects: Objects, node: int) -> Found:
-    """A list of random variables, each an array whose first axis are draws, chain after chain."""
+def _variables(objects: Objects, node: int) -> SampleFields:
+    """A list of random variables, each an array whose first axis has the draws, chain after chain."""
     columns: Columns = {}
     used = []
     for name, child in objects.elements(node):
@@ -173,8 +177,8 @@ def _variables(objects: Objects, node: int) -> Found:
     return (columns, {}, {}, None, frozenset(used)) if columns else None
 
 
-def _stan(objects: Objects, node: int) -> Found:
-    """A `stanfit`: chains as lists of vectors, with the warm-up in front where it was kept."""
+def _stan(objects: Objects, node: int) -> SampleFields:
+    """A `stanfit`: chains as lists of vectors, which begin with the warm-up if it was saved."""
     simulation = objects.element(node, "@sim")
     samples = objects.element(simulation, "samples")
     before = np.ravel(objects.numbers(objects.element(simulation, "warmup2"))).astype(float)
@@ -187,30 +191,30 @@ def _stan(objects: Objects, node: int) -> Found:
         values = {name: np.asarray(objects.numbers(child), float) for name, child in elements}
         chains.append({name: v[skip:] for name, v in values.items()})
         warmup.append({name: v[:skip] for name, v in values.items()})
-        own = {name: np.asarray(objects.numbers(child), float) for name, child in inner}
-        statistics.append({name: v[skip:] for name, v in own.items() if len(v) > skip})
+        sampler = {name: np.asarray(objects.numbers(child), float) for name, child in inner}
+        statistics.append({name: v[skip:] for name, v in sampler.items() if len(v) > skip})
     if not chains or not chains[0]:
         return None
     code = objects.texts(objects.element(node, "@stanmodel", "@model_code"))
-    early = _together(warmup) if all(len(v) for chain in warmup for v in chain.values()) else {}
+    early = _stacked(warmup) if all(len(v) for chain in warmup for v in chain.values()) else {}
     program = SavedProgram(code[0], _renamed(objects, simulation), _sizes(objects, node)) if code else None
-    return _together(chains), _together(statistics), early, program, frozenset(used)
+    return _stacked(chains), _stacked(statistics), early, program, frozenset(used)
 
 
 def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
-    """Entries of variables of the program by the names that stand in their places since brms gave them others."""
+    """Entries of the program's variables by the names that brms gave them, `{"b_age": "b[1]"}`."""
     names = objects.texts(objects.element(simulation, "fnames_oi"))
     variables = objects.texts(objects.element(simulation, "pars_oi"))
     shapes = _shapes(objects, objects.element(simulation, "dims_oi"))
     if not names or sum(_entries(shapes.get(name, ())) for name in variables) != len(names):
         return {}
-    own: list[str] = []
+    program_names: list[str] = []
     for name in variables:
         shape = shapes.get(name, ())
         for k in range(_entries(shape)):
             index = np.unravel_index(k, shape, order="F") if shape else ()
-            own.append(f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name)
-    return {new: old for new, old in zip(names, own, strict=True) if new != old}
+            program_names.append(f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name)
+    return {new: old for new, old in zip(names, program_names, strict=True) if new != old}
 
 
 def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
@@ -231,8 +235,8 @@ def _entries(shape: tuple[int, ...]) -> int:
     return min(math.prod(shape), MAX_NAMES + 1)
 
 
-def _together(chains: Sequence[Mapping[str, np.ndarray]]) -> Columns:
-    """Chains side by side."""
+def _stacked(chains: Sequence[Mapping[str, np.ndarray]]) -> Columns:
+    """Draws `(chains, draws)` of every parameter."""
     names = list(chains[0])
     if any(list(chain) != names for chain in chains):
         raise BayesreconError("chains differ in the names of their parameters")

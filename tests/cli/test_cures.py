@@ -70,7 +70,7 @@ CURES = {
     "a fit to no file": ([*FIT], "--out FILE.nc is needed"),
     "a fit of no column": ([*FIT, "-o", "f.nc", "--response", "z"], "name the response with --response"),
     "a fit of a folder": (["fit", "linear_regression", ".", "-o", "f.nc"], "it is a folder: name a file in it"),
-    "a fit of words": (["fit", "linear_regression", "words.csv", "-o", "f.nc"], "code words as numbers"),
+    "a fit of words": (["fit", "linear_regression", "words.csv", "-o", "f.nc"], "code categories as numbers"),
     "a mistyped attack": (["reconstruct", "draws.npz", *MODEL, "--attack", "x"], "weighted-records, single-records"),
     "an option of another attack": (
         ["reconstruct", "draws.npz", *MODEL, "--attack", "weighted-records", "--rate", "0.1"],

@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import nuts
-from bayesrecon.posteriors.made.nuts_chains import BLOCK, parts_of
+from bayesrecon.posteriors.made.nuts_chains import BLOCK, blocks_of
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}
@@ -71,12 +71,12 @@ def test_one_draw_in_so_many_is_kept():
 
 
 def test_blocks_are_all_iterations():
-    parts = list(parts_of(BLOCK + 1, 2 * BLOCK + 3, 4))
+    parts = list(blocks_of(BLOCK + 1, 2 * BLOCK + 3, 4))
     assert sum(count for count, every, _ in parts if every == 1) == BLOCK + 1
     assert sum(count for count, every, _ in parts if every == 4) == 2 * BLOCK + 3
     assert parts[-1][2] == BLOCK + 1 + 4 * (2 * BLOCK + 3)
     assert max(count for count, _, _ in parts) <= BLOCK
-    assert list(parts_of(0, 1, 1)) == [(1, 1, 1)]
+    assert list(blocks_of(0, 1, 1)) == [(1, 1, 1)]
 
 
 def test_constrained_coordinates_are_refused():

@@ -1,4 +1,4 @@
-"""Arrays of NumPy out of their descriptions: by NumPy's own ways to write them, with plain types, and nothing else."""
+"""Arrays of NumPy from their descriptions. Only NumPy's own layouts and plain types are read."""
 
 import math
 import re
@@ -22,11 +22,11 @@ _DTYPE = frozenset([("numpy", "dtype")])
 _CODE = re.compile(r"[?]|[<>|=]?(?:[biufc]\d{1,2}|[mM]8|[USV]\d{0,8}|O8?)")
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
 _FIELDS, _ITEM = 500, 2**24
-"""Fields of a record, and bytes of one entry, that an array may have."""
+"""Largest number of fields of a record, and of bytes of one entry."""
 
 
 def is_array(node: object) -> TypeGuard[Made]:
-    """Whether a description is one of an array or a tensor, or of one of NumPy's numbers."""
+    """Whether a description is that of an array, a tensor or a number of NumPy."""
     return isinstance(node, Made) and (
         node.is_of(_RECONSTRUCT)
         or node.is_of(_FROM_BUFFER)
@@ -38,10 +38,10 @@ def is_array(node: object) -> TypeGuard[Made]:
 
 
 def array_of(node: Made) -> np.ndarray | Objects:
-    """The array that a description is one of.
+    """The array of a description.
 
     Raises:
-        Unreadable: a type that is not plain, or a shape that its bytes do not have.
+        Unreadable: the type is not plain, or the number of bytes does not fit the shape.
     """
     if isinstance(node.stored, np.ndarray | Objects):
         return node.stored
@@ -53,7 +53,7 @@ def array_of(node: Made) -> np.ndarray | Objects:
     if node.is_of(_SCALAR):
         dtype = dtype_of(node.arguments[0]) if node.arguments else None
         if dtype is None or dtype.hasobject or len(node.arguments) != 2:
-            raise Unreadable("a number of NumPy that is none")
+            raise Unreadable("an invalid number of NumPy")
         return from_bytes(bytes_of(node.arguments[1]), dtype, (), "C")
     if not node.states:
         raise Unreadable("an array without its values")
@@ -74,7 +74,7 @@ def objects(items: Sequence[object], shape: object) -> Objects:
     """An array of objects.
 
     Raises:
-        Unreadable: another number of them than the shape has.
+        Unreadable: the number of items does not fit the shape.
     """
     sizes = sizes_of(shape)
     if math.prod(sizes) != len(items):
@@ -83,14 +83,14 @@ def objects(items: Sequence[object], shape: object) -> Objects:
 
 
 def from_bytes(raw: bytes, dtype: np.dtype, shape: object, order: object) -> np.ndarray:
-    """Numbers or texts that lie as bytes.
+    """The array of numbers or texts that are stored as bytes.
 
     Raises:
-        Unreadable: not as many bytes as type and shape have.
+        Unreadable: the number of bytes does not fit the type and shape.
     """
     sizes = sizes_of(shape)
     if dtype.hasobject:
-        raise Unreadable("objects that lie as bytes")
+        raise Unreadable("objects that are stored as bytes")
     if math.prod(sizes) * dtype.itemsize != len(raw):
         raise Unreadable(f"{len(raw)} bytes for an array of {dtype} of shape {sizes}")
     if not dtype.itemsize:
@@ -100,24 +100,24 @@ def from_bytes(raw: bytes, dtype: np.dtype, shape: object, order: object) -> np.
 
 
 def sizes_of(shape: object) -> tuple[int, ...]:
-    """A shape of whole numbers."""
+    """A shape, checked."""
     sizes = (shape,) if isinstance(shape, int) else shape
     if not isinstance(sizes, tuple | list) or len(sizes) > 32:
-        raise Unreadable("a shape that is none")
+        raise Unreadable("an invalid shape")
     numbers = tuple(int(array_of(s)) if is_array(s) else s for s in sizes)  # type: ignore[arg-type]
     if not all(type(s) is int and 0 <= s < 2**48 for s in numbers):
-        raise Unreadable("a shape that cannot be")
+        raise Unreadable("an invalid shape")
     return numbers
 
 
 def dtype_of(node: object) -> np.dtype:
-    """A plain type: numbers, texts, dates, records of them, or Python's objects.
+    """The plain type of a description: numbers, texts, dates, records of them, or Python objects.
 
     Raises:
-        Unreadable: any other.
+        Unreadable: the type is another one.
     """
     if not isinstance(node, Made) or not node.is_of(_DTYPE) or not node.arguments:
-        raise Unreadable("a type that is none of NumPy's")
+        raise Unreadable("a type that is not one of NumPy")
     code = node.arguments[0]
     if not isinstance(code, str) or not _CODE.fullmatch(code):
         raise Unreadable("a type of NumPy that is not plain")
@@ -135,27 +135,27 @@ def dtype_of(node: object) -> np.dtype:
     if dtype.itemsize > _ITEM:
         raise Unreadable(f"entries of {dtype.itemsize} bytes")
     if dtype.kind == "V":
-        raise Unreadable("bytes of no type")
+        raise Unreadable("bytes without a type")
     return dtype.newbyteorder(order) if dtype.kind in "iufcUmM" else dtype
 
 
 def _record(state: tuple[Any, ...]) -> np.dtype:
     names, fields, size = state[3], state[4], state[5] if len(state) > 5 else 0
     if not isinstance(names, tuple) or not isinstance(fields, Pairs) or len(names) > _FIELDS:
-        raise Unreadable("a record that is none")
-    found = [(name, fields.get(name)) for name in names if isinstance(name, str)]
-    if len({name for name, _ in found}) < len(names) or type(size) is not int or not 0 < size <= _ITEM:
-        raise Unreadable("a record that is none")
+        raise Unreadable("an invalid record")
+    described = [(name, fields.get(name)) for name in names if isinstance(name, str)]
+    if len({name for name, _ in described}) < len(names) or type(size) is not int or not 0 < size <= _ITEM:
+        raise Unreadable("an invalid record")
     kinds, offsets = [], []
-    for _, one in found:
-        if not isinstance(one, tuple) or len(one) < 2 or type(one[1]) is not int:
-            raise Unreadable("a record that is none")
-        kind = dtype_of(one[0])
-        if kind.hasobject or not 0 <= one[1] <= size - kind.itemsize:
-            raise Unreadable("a record of what is not plain")
+    for _, field in described:
+        if not isinstance(field, tuple) or len(field) < 2 or type(field[1]) is not int:
+            raise Unreadable("an invalid record")
+        kind = dtype_of(field[0])
+        if kind.hasobject or not 0 <= field[1] <= size - kind.itemsize:
+            raise Unreadable("a record with a type that is not plain")
         kinds.append(kind)
-        offsets.append(one[1])
-    return np.dtype({"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size})
+        offsets.append(field[1])
+    return np.dtype({"names": [n for n, _ in described], "formats": kinds, "offsets": offsets, "itemsize": size})
 
 
 def _unit(state: tuple[Any, ...]) -> str:
@@ -165,20 +165,20 @@ def _unit(state: tuple[Any, ...]) -> str:
     except (IndexError, TypeError, ValueError):
         return "generic"
     if unit not in _UNITS or type(count) is not int or not 0 < count < 2**31:
-        raise Unreadable("no unit of time")
+        raise Unreadable("an invalid unit of time")
     return unit if count == 1 else f"{count}{unit}"
 
 
 def is_bytes(node: object) -> bool:
-    """Whether a description is one of bytes."""
+    """Whether a description is that of bytes."""
     return isinstance(node, bytes) or (isinstance(node, Made) and (node.is_of(_ENCODE) or node.is_of(_BYTES)))
 
 
 def bytes_of(node: object) -> bytes:
-    """Bytes, as every protocol writes them.
+    """The bytes of a description, in the layout of any protocol.
 
     Raises:
-        Unreadable: they are none, or lie elsewhere.
+        Unreadable: it does not describe bytes, or they are outside the pickle.
     """
     if isinstance(node, bytes):
         return node
@@ -198,17 +198,17 @@ def bytes_of(node: object) -> bytes:
             return _latin(first)
         if isinstance(first, list) and all(type(v) is int and 0 <= v < 256 for v in first):
             return bytes(first)
-    raise Unreadable("its values are no bytes")
+    raise Unreadable("its values are not bytes")
 
 
 def _latin(text: str) -> bytes:
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
-        raise Unreadable("its values are a text") from None
+        raise Unreadable("its values are text instead of bytes") from None
 
 
 def _exactly(values: object, count: int) -> tuple[Any, ...]:
     if not isinstance(values, tuple) or len(values) != count:
-        raise Unreadable("an array that is described otherwise than NumPy does")
+        raise Unreadable("an array in another layout than that of NumPy")
     return values

@@ -1,4 +1,4 @@
-"""A file of saved objects, whichever program wrote it: what is in it, described."""
+"""Files of saved objects of all supported formats, read as descriptions."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,27 +12,27 @@ from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
 from bayesrecon.untrusted.saved.arrays import array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Objects, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Made, Objects, Pairs, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members
 
 _PICKLES = 64
-"""Pickles in a row in one file."""
+"""Largest number of consecutive pickles in a file."""
 
 _BYTES = 2**16
-"""Of bytes that belong to nothing."""
+"""Largest number of unassigned bytes that are returned."""
 
 _NO_CODE = frozenset([("collections", "OrderedDict")])
 
 
 class SavedFile:
-    """Objects that a file holds, as a walk through descriptions of them found them.
+    """The objects in a file.
 
     Raises:
-        BayesreconError: a file that is none of these, or a damaged one. One that names what would run is read as far as
-            it goes: damage behind a call stops nobody's computer from making the call.
+        BayesreconError: the file has another format or is damaged. If a damaged file names a function before the
+            damage, it is read up to there, because unpickling it would call the function.
 
     >>> Path("hostile.pkl").write_bytes(b"cos\\nsystem\\n(S'echo'\\ntR.")
     23
@@ -63,35 +63,40 @@ class SavedFile:
         """Do nothing: the file is opened for each call."""
 
     def everything(self) -> Json:
-        """What is in the file.
+        """All content of the file.
 
         Returns:
-            `form`, what wrote it; `items` as `Walk.items`; `objects`, places and classes; `unread`, places and reasons;
-            `names`, modules and what they would be asked for, and whether that would be called; `code`, members that
-            are programs.
+            `form`, the format; `items` as `Walk.items`; `objects`, places and classes; `unread`, places and reasons;
+            `names`, the names that would be imported, as module, name and whether it would be called; `code`, members
+            that are programs.
         """
         return {
             "form": self._form,
             "items": self._walk.items,
             "objects": [[where, class_of(made)] for where, made in self._walk.objects.items()],
-            "unread": [list(one) for one in self._walk.unread],
+            "unread": [[where, reason] for where, reason in self._walk.unread],
             "names": [[module, name, called] for (module, name), called in self._names.items()],
             "code": self._code,
         }
 
     def values(self, where: str, paths: list[str]) -> dict[str, object]:
-        """Values of attributes of an object, by their paths ("model.data.const_idx"); those that are not there are left
-        out. Arrays, numbers, texts and lists of them are as they are, of tables the names of their columns, of other
-        objects the class."""
-        found: dict[str, object] = {}
+        """Values of attributes of an object, by their paths ("model.data.const_idx"), without those that are missing.
+
+        The value of a table is the names of its columns. That of another object is its class, `{"class": ...}`.
+
+        Args:
+            where: place of the object.
+            paths: paths of the attributes.
+        """
+        result: dict[str, object] = {}
         for path in paths:
             node: object = self._walk.objects.get(where)
             for name in path.split("."):
                 node = _attribute(node, name)
             value = _plain(node)
             if value is not _MISSING:
-                found[path] = value
-        return found
+                result[path] = value
+        return result
 
     def _pickles(self) -> None:
         stream, packed = opened_stream(self._path)
@@ -107,7 +112,7 @@ class SavedFile:
                     break
                 if not _follows(stream):
                     break
-        except ODD as problem:
+        except READ_ERRORS as problem:
             self._damaged(short_error(problem), machine.names, bool(roots))
         self._names = machine.names
         if packed or any(module.startswith("joblib.numpy_pickle") for module, _ in machine.names):
@@ -118,8 +123,8 @@ class SavedFile:
         self._over([("discarded", machine.discarded)])
         self._rest("bytes after the object", stream.read(_BYTES))
 
-    def _damaged(self, problem: str, names: dict[tuple[str, str], bool], some: bool) -> None:
-        if not some and not set(names) - _NO_CODE:
+    def _damaged(self, problem: str, names: dict[tuple[str, str], bool], has_objects: bool) -> None:
+        if not has_objects and not set(names) - _NO_CODE:
             raise BayesreconError(f"{self._path}: cannot be read as a saved object: {problem}")
         self._walk.unread.append(("the rest of the file", problem))
 
@@ -147,26 +152,26 @@ class SavedFile:
                 self._rest(where, content)
         except BayesreconError:
             raise
-        except ODD as problem:
+        except READ_ERRORS as problem:
             raise BayesreconError(f"{self._path}: cannot be read as a saved object: {short_error(problem)}") from None
         finally:
             members.close()
 
     def _safetensors(self) -> None:
         self._form = "safetensors"
-        found, unread, rest = safetensors.read(self._path)
-        self._walk.over(found)
+        root, unread, rest = safetensors.read(self._path)
+        self._walk.over(root)
         self._walk.unread += unread
         self._rest("bytes that no array has", rest[:_BYTES])
 
     def _onnx(self) -> None:
         self._form = "ONNX"
-        found = onnx.Model(self._path)
-        self._walk.over(found.root)
-        self._walk.unread += found.unread
+        model = onnx.Model(self._path)
+        self._walk.over(model.root)
+        self._walk.unread += model.unread
 
-    def _over(self, found: Iterable[tuple[str, object]]) -> None:
-        for where, node in found:
+    def _over(self, nodes: Iterable[tuple[str, object]]) -> None:
+        for where, node in nodes:
             self._walk.over(node, where)
 
     def _rest(self, where: str, content: bytes) -> None:
@@ -176,9 +181,9 @@ class SavedFile:
 
 def _follows(stream: BinaryIO) -> bool:
     """Whether another pickle follows in the stream."""
-    place = stream.tell()
+    position = stream.tell()
     head = stream.read(2)
-    stream.seek(place)
+    stream.seek(position)
     return len(head) == 2 and head[0] == 0x80 and head[1] <= 5
 
 
@@ -186,7 +191,7 @@ _MISSING = object()
 
 
 def _attribute(node: object, name: str) -> object:
-    """The last value that this attribute would be given."""
+    """The last value of an attribute."""
     if isinstance(node, Pairs):
         return _last(node, name)
     if not isinstance(node, Made):
@@ -204,6 +209,7 @@ def _last(pairs: Pairs, name: str) -> object:
 
 
 def _plain(node: object) -> object:
+    """The value of a description as plain data."""
     if node is None or isinstance(node, bool | float | str):
         return node
     if isinstance(node, int):
@@ -213,13 +219,13 @@ def _plain(node: object) -> object:
             return plain_list(node)
         if isinstance(node, Made):
             if is_array(node):
-                found = array_of(node)
-                return plain_list(list(found.items)) if isinstance(found, Objects) else found
+                array = array_of(node)
+                return plain_list(list(array.items)) if isinstance(array, Objects) else array
             columns = columns_of(node)
             if columns is not None:
                 names = next((values for name, values in columns if name == "(columns)"), None)
                 return columns[0][1] if names is None else names
             return {"class": class_of(node)}
-    except ODD:
+    except READ_ERRORS:
         return _MISSING
     return np.zeros(0) if isinstance(node, Pairs) and not node.pairs else _MISSING

@@ -1,4 +1,4 @@
-"""Tables of pandas and sparse matrices of SciPy, out of the arrays that they are made of."""
+"""Tables of pandas and sparse matrices of SciPy, from their arrays."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,20 +9,22 @@ from bayesrecon.untrusted.saved.arrays import array_of, is_array
 from bayesrecon.untrusted.saved.nodes import Made, Named, Objects, Pairs, Unreadable
 
 _DENSE = 2**21
-"""Entries up to which a sparse matrix is written out."""
+"""Largest number of entries of a sparse matrix that is converted to a dense one."""
 
 _LABEL = 100
-"""Characters of one label of an index of several levels that are kept: one text may be named any number of times."""
+"""Largest number of characters of a label in an index of several levels, in which a text can occur many times."""
 
 _BLOCK = frozenset([("pandas._libs.internals", "_unpickle_block"), ("pandas.core.internals.blocks", "new_block")])
 
 Columns = list[tuple[str, np.ndarray]]
-"""Names and values."""
+"""Names and values of columns."""
 
 
 def class_of(node: Made) -> str:
-    """The class that a description is one of an object of, with its module; of what a function makes, the class that it
-    was given, or else the function."""
+    """The class of a described object, with its module.
+
+    For the result of a function it is the class among the arguments, or else the function.
+    """
     function = node.function
     if isinstance(function, Named) and _is_function(function.name):
         first = node.arguments[0] if isinstance(node.arguments, tuple) and node.arguments else None
@@ -36,10 +38,10 @@ def _is_function(name: str) -> bool:
 
 
 def columns_of(node: Made) -> Columns | None:
-    """Columns of a table, a series, an index or a sparse matrix, with its index; None of anything else.
+    """Columns and index of a table, series, index or sparse matrix; None for anything else.
 
     Raises:
-        Unreadable: one whose parts do not fit each other.
+        Unreadable: the parts do not fit each other.
     """
     last = class_of(node).rpartition(".")[2]
     module = class_of(node).partition(".")[0]
@@ -79,7 +81,7 @@ def _table(node: Made, series: bool) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _managed(manager: Made) -> tuple[list[Any], list[tuple[np.ndarray, list[int]]]]:
-    """Axes and blocks, as pandas has written them since 1.3, and before."""
+    """Axes and blocks of a table, in the layout of pandas since 1.3 or the older one."""
     if len(manager.arguments) == 2 and not manager.states:
         blocks, axes = manager.arguments
         if not isinstance(blocks, tuple | list):
@@ -87,37 +89,37 @@ def _managed(manager: Made) -> tuple[list[Any], list[tuple[np.ndarray, list[int]
         found = []
         for block in blocks:
             if not isinstance(block, Made) or not block.is_of(_BLOCK) or len(block.arguments) < 2:
-                raise Unreadable("a block of a table that is none")
+                raise Unreadable("an invalid block of a table")
             found.append((_values(block.arguments[0]), _places(block.arguments[1])))
         return list(axes), found
     state = _state(manager)
-    whole = state[3] if isinstance(state, tuple) and len(state) > 3 else None
-    inner = whole.get("0.14.1") if isinstance(whole, Pairs) else None
+    versions = state[3] if isinstance(state, tuple) and len(state) > 3 else None
+    inner = versions.get("0.14.1") if isinstance(versions, Pairs) else None
     if not isinstance(inner, Pairs) or not isinstance(inner.get("blocks"), list):
-        raise Unreadable("a table that is written otherwise than pandas does")
+        raise Unreadable("a table in another layout than that of pandas")
     blocks = [b for b in inner.get("blocks") if isinstance(b, Pairs)]
     return list(inner.get("axes") or ()), [(_values(b.get("values")), _places(b.get("mgr_locs"))) for b in blocks]
 
 
 def _places(node: object) -> list[int]:
     if isinstance(node, Made) and isinstance(node.function, Named) and node.function.name == "slice":
-        given = [a for a in node.arguments if a is None or type(a) is int]
-        if len(given) != 3 or any(a is not None and abs(a) > _DENSE for a in given) or given[2] == 0:
-            raise Unreadable("places of columns that are none")
-        return list(range(*slice(*given).indices(_DENSE)))
+        bounds = [a for a in node.arguments if a is None or type(a) is int]
+        if len(bounds) != 3 or any(a is not None and abs(a) > _DENSE for a in bounds) or bounds[2] == 0:
+            raise Unreadable("invalid positions of columns")
+        return list(range(*slice(*bounds).indices(_DENSE)))
     if is_array(node):
         found = array_of(node)
         if isinstance(found, np.ndarray) and found.dtype.kind in "iu" and found.size <= _DENSE:
             return [int(p) for p in found.ravel()]
-    raise Unreadable("places of columns that are none")
+    raise Unreadable("invalid positions of columns")
 
 
 def _values(node: object) -> np.ndarray:
-    """Values of a block or an index: an array, or one of the arrays of pandas."""
+    """Values of a block or an index, which is an array of NumPy or pandas."""
     if is_array(node):
         return _plain(array_of(node))
     if not isinstance(node, Made):
-        raise Unreadable("values of a table that are no array")
+        raise Unreadable("values of a table that are not an array")
     for state in node.states:
         parts = (
             state if isinstance(state, tuple) else tuple(v for _, v in state.pairs) if isinstance(state, Pairs) else ()
@@ -147,21 +149,21 @@ def _categories(parts: tuple[Any, ...]) -> np.ndarray | None:
 
 
 def _index(node: object) -> np.ndarray:
-    """Labels along an axis; of several levels, joined."""
+    """Labels along an axis; those of several levels are joined."""
     if is_array(node):
         return _plain(array_of(node))
     if not isinstance(node, Made):
-        raise Unreadable("an index that is none")
-    given = next((a for a in node.arguments if isinstance(a, Pairs)), None) if node.arguments else None
-    if given is None:
+        raise Unreadable("an invalid index")
+    fields = next((a for a in node.arguments if isinstance(a, Pairs)), None) if node.arguments else None
+    if fields is None:
         return _values(node)
-    start, stop, step = given.get("start"), given.get("stop"), given.get("step")
+    start, stop, step = fields.get("start"), fields.get("stop"), fields.get("step")
     if type(stop) is int and type(start) is int and type(step) is int and step:
         count = len(range(start, stop, step))
         if not 0 <= count <= 2**24 or max(abs(start), abs(stop)) > 2**53:
             raise Unreadable("an index that is too long")
         return np.arange(start, stop, step)
-    levels, codes = given.get("levels"), given.get("codes") or given.get("labels")
+    levels, codes = fields.get("levels"), fields.get("codes") or fields.get("labels")
     if isinstance(levels, list | tuple) and isinstance(codes, list | tuple):
         columns = []
         for level, code in zip(levels, codes, strict=False):
@@ -169,12 +171,12 @@ def _index(node: object) -> np.ndarray:
             known = np.array([*texts, ""], dtype=object)
             at = np.ravel(_values(code))
             if at.dtype.kind not in "iu":
-                raise Unreadable("an index that is none")
+                raise Unreadable("an invalid index")
             columns.append(known[np.where((at >= 0) & (at < len(known) - 1), at, len(known) - 1)])
         if not columns or len({len(c) for c in columns}) > 1:
-            raise Unreadable("an index that is none")
+            raise Unreadable("an invalid index")
         return np.array([" ".join(row) for row in zip(*columns, strict=True)], dtype=object)
-    data = given.get("data")
+    data = fields.get("data")
     return np.zeros(0) if data is None else _index(data) if isinstance(data, Made) else plain_list(data)
 
 
@@ -182,14 +184,14 @@ def plain_list(values: object) -> np.ndarray:
     """A list of numbers or of texts as an array.
 
     Raises:
-        Unreadable: it is another.
+        Unreadable: it has other items.
     """
     if isinstance(values, list | tuple):
         if all(isinstance(v, int | float) and abs(v) < 2**63 for v in values if v == v):
             return np.array([float(v) for v in values]) if values else np.zeros(0)
         if all(isinstance(v, str | int | float | None) for v in values):
             return np.array(["" if v is None or v != v else _text(v) for v in values], dtype=object)
-    raise Unreadable("a list of what are neither numbers nor texts")
+    raise Unreadable("a list of other values than numbers or texts")
 
 
 def _text(value: str | float) -> str:

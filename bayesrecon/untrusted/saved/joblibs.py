@@ -1,4 +1,4 @@
-"""Arrays that joblib writes as they are, between the opcodes of its pickle."""
+"""Arrays of joblib, which are plain bytes between the opcodes of its pickle."""
 
 import math
 import sys
@@ -17,18 +17,18 @@ _BESIDE = frozenset(
 
 
 class Joblib:
-    """Reads on behind the description of an array, where joblib puts its values.
+    """Reads the values of an array, which follow its description.
 
     Args:
-        stream: that a machine reads opcodes from.
-        names: names of that machine; those of arrays of objects, which are pickles of their own, are added.
+        stream: stream from which a machine reads opcodes.
+        names: names of that machine. Those in arrays of objects, which are pickles, are added.
     """
 
     def __init__(self, stream: BinaryIO, names: dict[tuple[str, str], bool]) -> None:
         self._stream, self._names = stream, names
 
     def __call__(self, made: Made) -> None:
-        """Take the values of an array that was just described."""
+        """Read the values of an array whose description has just been completed."""
         if made.is_of(_BESIDE):
             raise Unreadable("its arrays lie in other files")
         state = made.states[-1]
@@ -38,17 +38,16 @@ class Joblib:
         if dtype.hasobject:
             machine = Machine(self._stream)
             try:
-                found = machine.run()
+                described = machine.run()
             finally:
                 self._names.update(machine.names)
-            if not is_array(found):
-                raise Unreadable("an array of objects that is none")
-            inner = array_of(found)
-            made.stored = inner
+            if not is_array(described):
+                raise Unreadable("an invalid array of objects")
+            made.stored = array_of(described)
             return
         if state.get("numpy_array_alignment_bytes") is not None:
             padding = self._stream.read(1)
             self._stream.read(padding[0] if padding else 0)
         count = math.prod(sizes) * dtype.itemsize
-        raw = self._stream.read(min(count, sys.maxsize))  # of a stream in memory: no more than is there
+        raw = self._stream.read(min(count, sys.maxsize))  # the stream is in memory, so no more is allocated than it has
         made.stored = from_bytes(raw, dtype, sizes, state.get("order"))

@@ -1,7 +1,7 @@
-"""What stands for the objects that a pickle would make: descriptions, which do nothing.
+"""Descriptions of the objects that a pickle would create.
 
-Numbers, texts, bytes, lists and tuples stand for themselves. Dictionaries and sets are listed: keys from strangers are
-never hashed or compared.
+Numbers, texts, bytes, lists and tuples describe themselves. Dictionaries and sets are lists of their items, because
+untrusted keys are never hashed or compared.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class Named:
-    """What a module would be asked for: a class, or a function."""
+    """A class or function that would be imported from a module."""
 
     module: str
     name: str
@@ -26,15 +26,15 @@ class Named:
 
 @dataclass(eq=False, slots=True)
 class Made:
-    """What calling something would return, with all that would be put into it afterwards.
+    """The object that a call would return, with its later state and items.
 
     Attributes:
-        function: what would be called: `Named`, or whatever else stands there.
+        function: the object that would be called, usually a `Named`.
         arguments: arguments of the call.
-        states: what would be set as its state, one after another.
-        items: what would be appended or added.
+        states: states that would be set, in order.
+        items: items that would be appended or added.
         pairs: keys and values that would be set.
-        stored: its values where they lie in the file as plain bytes, as joblib and torch write arrays.
+        stored: its values if the file has them as plain bytes, as joblib and torch write arrays.
     """
 
     function: object
@@ -45,16 +45,16 @@ class Made:
     stored: "np.ndarray | Objects | None" = None
 
     def is_of(self, names: frozenset[tuple[str, str]]) -> bool:
-        """Whether it would be made by one of these, as module and name."""
+        """Whether it would be created by one of these functions, given as module and name."""
         return isinstance(self.function, Named) and (self.function.module, self.function.name) in names
 
 
 @dataclass(eq=False, slots=True)
 class Storage(Made):
-    """Numbers that tensors of torch are parts of.
+    """Numbers that tensors of torch use.
 
     Attributes:
-        covered: how many of them the largest of its tensors has, of those that were looked at.
+        covered: size of its largest tensor that has been read.
     """
 
     covered: int = 0
@@ -67,7 +67,7 @@ class Pairs:
     pairs: list[tuple[Any, Any]] = field(default_factory=list)
 
     def get(self, key: str) -> Any:
-        """The value of a text; the last one, as in a dictionary."""
+        """The last value of a key, as in a dictionary; None if there is none."""
         return next((v for k, v in reversed(self.pairs) if isinstance(k, str) and k == key), None)
 
 
@@ -80,7 +80,7 @@ class Group:
 
 @dataclass(eq=False, slots=True)
 class Elsewhere:
-    """What lies outside the pickle: a persistent id, a buffer, an entry of a registry."""
+    """An object outside the pickle: a persistent id, a buffer, an entry of a registry."""
 
     what: str
     key: object = None
@@ -88,24 +88,24 @@ class Elsewhere:
 
 @dataclass(eq=False, slots=True)
 class Objects:
-    """An array of Python's objects: their descriptions in order."""
+    """An array of Python objects: their descriptions in C order, and the shape."""
 
     items: Sequence[object]
     shape: tuple[int, ...]
 
 
 class Unreadable(ValueError):
-    """A part that is not what it says; the message tells why."""
+    """A part of a file has invalid content, which the message describes."""
 
 
-ODD = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RecursionError)
-"""What Python and NumPy raise on parts that are not what they say; `Unreadable` is one of them."""
+READ_ERRORS = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""Errors of Python and NumPy for invalid content, including `Unreadable`."""
 
 
 def short_error(problem: Exception) -> str:
-    """Such an error in a few words.
+    """The message of an error in one line of at most 120 characters, or else its type.
 
-    >>> short_error(Unreadable("a shape that is none")), short_error(KeyError())
-    ('a shape that is none', 'KeyError')
+    >>> short_error(Unreadable("an invalid shape")), short_error(KeyError())
+    ('an invalid shape', 'KeyError')
     """
     return " ".join(str(problem).split())[:120] or type(problem).__name__

@@ -1,7 +1,8 @@
-"""Models of ONNX: the numbers of their graphs, out of the messages that the format is made of.
+"""Models of ONNX: the numbers in their graphs.
 
-A message is a row of fields: a number with a kind, then a whole number, four or eight bytes, or a length and so many
-bytes, which may be a message (https://protobuf.dev/programming-guides/encoding). The numbers are those of onnx.proto.
+The format consists of messages. A message is a sequence of fields: a number with a wire type, then an integer, four or
+eight bytes, or a length and as many bytes, which may be a message. The numbers are those of onnx.proto. The encoding is
+described in https://protobuf.dev/programming-guides/encoding.
 """
 
 import re
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.saved.nodes import ODD, Made, Named, Pairs, Unreadable, short_error
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Made, Named, Pairs, Unreadable, short_error
 
 _DEEPEST, _FIELDS = 20, 2_000_000
-"""Graphs within graphs, and fields in all."""
+"""Largest depth of nested graphs, and largest number of fields."""
 
 _TYPES = {
     1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8", 12: "<u4",
@@ -30,10 +31,14 @@ Field = tuple[int, int, Any]
 
 
 class Model:
-    """What a file holds: `root`, and `unread`, places and reasons.
+    """The model in a file.
+
+    Attributes:
+        root: description of the model.
+        unread: places and reasons of parts that were not read.
 
     Raises:
-        BayesreconError: no graph in it, or a damaged one.
+        BayesreconError: the file is damaged or has no graph.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +58,7 @@ class Model:
                     found.append((pair.get(1, "metadata"), pair.get(2, "")))
                 else:
                     found += _words(f"field {number}", kind, value)
-        except ODD as problem:
+        except READ_ERRORS as problem:
             raise BayesreconError(f"{path}: cannot be read as a model of ONNX: {short_error(problem)}") from None
         if not graphs:
             raise BayesreconError(f"{path}: cannot be read as a model of ONNX: there is no graph in it")
@@ -83,7 +88,7 @@ class Model:
 
     def _graph(self, content: bytes, depth: int) -> Pairs:
         if depth > _DEEPEST:
-            raise Unreadable("graphs nested deeper than is searched")
+            raise Unreadable("graphs are nested too deeply")
         found: list[tuple[object, object]] = []
         for number, kind, value in self._fields(content):
             if kind == 2 and number == 1:
@@ -154,9 +159,9 @@ class Model:
                 texts.append(_text(value))
             elif number in (4, 9, 10) and kind in (1, 2, 5):
                 raw += value
-            elif number in (5, 7, 11):  # whole numbers one after another, whatever their type
-                each = [value] if kind == 0 else _wholes(value)
-                raw += np.array([_signed(w) for w in each]).astype(_TYPES.get(kind_of, "<i8")).tobytes()
+            elif number in (5, 7, 11):  # integers of any type, one after another
+                integers = [value] if kind == 0 else _wholes(value)
+                raw += np.array([_signed(w) for w in integers]).astype(_TYPES.get(kind_of, "<i8")).tobytes()
             elif number == 13:
                 elsewhere = True
         if elsewhere:
@@ -169,15 +174,15 @@ class Model:
                 raise Unreadable(f"no type {kind_of}")
             values = np.frombuffer(raw, _TYPES[kind_of])
             if not all(0 <= s < 2**48 for s in sizes):
-                raise Unreadable("a shape that cannot be")
+                raise Unreadable("an invalid shape")
             return name, values.reshape(sizes)
-        except ODD as problem:
+        except READ_ERRORS as problem:
             self.unread.append((name, short_error(problem)))
             return name, raw
 
 
 def _whole(content: bytes, at: int) -> tuple[int, int]:
-    """A whole number, seven bits a byte, the lowest first."""
+    """The integer at a position, seven bits per byte, the lowest first, and the position after it."""
     value = shift = 0
     while True:
         byte = content[at]
@@ -208,8 +213,8 @@ def _text(content: bytes) -> str:
 
 
 def _words(name: str, kind: int, value: Any) -> list[tuple[str, object]]:
-    """Texts in what is not read otherwise: names and shapes of inputs, and whatever somebody put there."""
+    """Texts in a field that is not interpreted, such as names and shapes of inputs."""
     if kind != 2:
         return []
-    found = [one.decode("ascii") for one in _WORDS.findall(value)]
-    return [(name, found)] if found else []
+    texts = [text.decode("ascii") for text in _WORDS.findall(value)]
+    return [(name, texts)] if texts else []

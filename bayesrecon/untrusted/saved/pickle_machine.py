@@ -1,17 +1,17 @@
 """An interpreter of the opcodes of pickles, of protocols 0 to 5, that imports nothing and calls nothing.
 
-`pickletools` decodes opcodes and their arguments; here they only build descriptions (`nodes`). Nothing is allocated by
-a length or an index that a file states.
+`pickletools` decodes opcodes and their arguments; here they only build descriptions (`nodes`). No memory is
+allocated for a length or an index that a file states.
 """
 
 import pickletools
 from collections.abc import Callable
 from typing import BinaryIO
 
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, short_error
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Group, Made, Named, Pairs, Unreadable, short_error
 
 MOST_OPCODES = 5_000_000
-"""A saved model has some thousands; each makes at most one small object, so that these bound memory as well."""
+"""Limit of opcodes, of which a saved model has some thousands. Each creates at most one small object."""
 
 _CONSTANTS = frozenset(
     ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "STRING", "BINSTRING", "SHORT_BINSTRING",
@@ -20,17 +20,17 @@ _CONSTANTS = frozenset(
 )  # fmt: skip
 
 Resolve = Callable[[object], object]
-"""What a persistent id stands for."""
+"""A function from a persistent id to its object; None if it is unknown."""
 
 
 class Machine:
     """Runs one pickle after another from a stream; see `run`.
 
     Attributes:
-        names: what the pickles ask modules for, each once, in order, and whether it would be called: `{(module, name):
+        names: names that the pickles would import, in order, and whether they would be called, `{(module, name):
             called}`.
-        count: opcodes so far.
-        discarded: what was put on the stack and is no part of any object.
+        count: number of opcodes so far.
+        discarded: objects that were put on the stack and are part of no object.
 
     >>> import io
     >>> machine = Machine(io.BytesIO(b"cos\\nsystem\\n(S'echo'\\ntR."))
@@ -42,8 +42,8 @@ class Machine:
     def __init__(self, stream: BinaryIO, resolve: Resolve | None = None) -> None:
         """
         Args:
-            stream: in memory: a file would be asked for as many bytes as a length says.
-            resolve: of persistent ids.
+            stream: stream in memory. From another one, as many bytes would be requested as a length states.
+            resolve: function that resolves persistent ids.
         """
         self.names: dict[tuple[str, str], bool] = {}
         self.count = 0
@@ -53,22 +53,22 @@ class Machine:
         self._do = {name: getattr(self, f"_{name.lower()}") for name in _HANDLED}
 
     def after_state(self, built: Callable[[Made], None]) -> None:
-        """Have this called after a state was set; it may read on from the stream."""
+        """Call this function after each state that is set. It may read from the stream."""
         self._built = built
 
     def run(self) -> object:
-        """The description of the next object in the stream, which then stands behind its pickle.
+        """The description of the next object. Afterwards the stream is at the end of its pickle.
 
         Raises:
-            Unreadable: an opcode that does not exist, a stack that does not fit it, an end that is missing, too many.
+            Unreadable: an opcode is unknown or does not fit the stack, the end is missing, or the limit is reached.
         """
         self._stack: list[object] = []
         self._below: list[list[object]] = []
         self._memo: dict[int, object] = {}
         position = 0
         try:
-            for opcode, argument, place in pickletools.genops(self._stream):
-                position = place or 0
+            for opcode, argument, opcode_position in pickletools.genops(self._stream):
+                position = opcode_position or 0
                 self.count += 1
                 if self.count > MOST_OPCODES:
                     raise Unreadable(f"more than {MOST_OPCODES} opcodes")
@@ -77,20 +77,20 @@ class Machine:
                     self._stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
                 elif name == "STOP":
                     root = self._stack.pop()
-                    self.discarded += [*self._stack, *(one for below in self._below for one in below)]
+                    self.discarded += [*self._stack, *(item for stack in self._below for item in stack)]
                     return root
                 else:
                     self._do[name](argument)
         except Unreadable:
             raise
-        except ODD as error:
+        except READ_ERRORS as error:
             raise Unreadable(f"damaged behind byte {position}: {short_error(error)}; copy or save it again") from None
-        raise Unreadable("it has no end")
+        raise Unreadable("its end is missing")
 
     def _marked(self) -> list[object]:
-        """Everything above the topmost mark."""
-        found, self._stack = self._stack, self._below.pop()
-        return found
+        """Remove and return the items above the topmost mark."""
+        items, self._stack = self._stack, self._below.pop()
+        return items
 
     def _mark(self, _: object) -> None:
         self._below.append(self._stack)
@@ -121,8 +121,8 @@ class Machine:
         self._stack.append([])
 
     def _list(self, _: object) -> None:
-        found = self._marked()
-        self._stack.append(found)
+        values = self._marked()
+        self._stack.append(values)
 
     def _append(self, _: object) -> None:
         value = self._stack.pop()
@@ -162,7 +162,7 @@ class Machine:
 
     def _last(self, count: int) -> None:
         if len(self._stack) < count:
-            raise Unreadable("a tuple of more than there is")
+            raise Unreadable("a tuple of more items than the stack has")
         self._stack[-count:] = [tuple(self._stack[-count:])]
 
     def _empty_dict(self, _: object) -> None:
@@ -208,7 +208,7 @@ class Machine:
 
     def _name(self, module: object, name: object, called: bool = False) -> Named:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise Unreadable("a module or a name in it is no text")
+            raise Unreadable("the name of a module or of its attribute is not a text")
         self.names[module, name] = self.names.get((module, name), False) or called
         return Named(module, name)
 
@@ -220,52 +220,50 @@ class Machine:
         name, module = self._stack.pop(), self._stack.pop()
         self._stack.append(self._name(module, name))
 
-    def _make(self, of: object, arguments: object) -> None:
-        if isinstance(of, Named):
-            self._name(of.module, of.name, called=True)
-        self._stack.append(Made(of, arguments))
+    def _make(self, function: object, arguments: object) -> None:
+        if isinstance(function, Named):
+            self._name(function.module, function.name, called=True)
+        self._stack.append(Made(function, arguments))
 
     def _reduce(self, _: object) -> None:
-        arguments, of = self._stack.pop(), self._stack.pop()
-        self._make(of, arguments)
+        arguments, function = self._stack.pop(), self._stack.pop()
+        self._make(function, arguments)
 
     _newobj = _reduce
 
     def _newobj_ex(self, _: object) -> None:
-        named, arguments, of = self._stack.pop(), self._stack.pop(), self._stack.pop()
-        self._make(of, (*arguments, named) if isinstance(arguments, tuple) else (arguments, named))
+        keywords, arguments, function = self._stack.pop(), self._stack.pop(), self._stack.pop()
+        self._make(function, (*arguments, keywords) if isinstance(arguments, tuple) else (arguments, keywords))
 
     def _inst(self, argument: str) -> None:
         module, _, name = argument.partition(" ")
         self._make(self._name(module, name), tuple(self._marked()))
 
     def _obj(self, _: object) -> None:
-        of, *arguments = self._marked()
-        self._make(of, tuple(arguments))
+        function, *arguments = self._marked()
+        self._make(function, tuple(arguments))
 
     def _build(self, _: object) -> None:
         state = self._stack.pop()
         target = self._stack[-1]
         if not isinstance(target, Made):
-            target = Made(target)  # of a class, or of what is no object: Python would set attributes there
+            target = Made(target)  # Python would set attributes of a class or another object
             self._stack[-1] = target
         target.states.append(state)
         if self._built is not None:
             self._built(target)
 
     def _persid(self, argument: object) -> None:
-        self._stack.append(self._found(argument))
+        self._stack.append(self._resolved(argument))
 
     def _binpersid(self, _: object) -> None:
-        self._stack.append(self._found(self._stack.pop()))
+        self._stack.append(self._resolved(self._stack.pop()))
 
-    def _found(self, key: object) -> object:
-        found = None if self._resolve is None else self._resolve(key)
-        return (
-            Elsewhere("a persistent id, which only the program that wrote it can resolve", key)
-            if found is None
-            else found
-        )
+    def _resolved(self, key: object) -> object:
+        resolved = None if self._resolve is None else self._resolve(key)
+        if resolved is None:
+            return Elsewhere("a persistent id, which only the program that wrote it can resolve", key)
+        return resolved
 
     def _ext1(self, code: int) -> None:
         self._name("copyreg", f"extension {code}")
@@ -278,13 +276,13 @@ class Machine:
 
     def _readonly_buffer(self, _: object) -> None:
         if not self._stack:
-            raise Unreadable("no buffer to make readable alone")
+            raise Unreadable("no buffer to make read-only")
 
     def _proto(self, _: object) -> None:
-        """Opcodes are the same in all protocols."""
+        """Do nothing: opcodes are the same in all protocols."""
 
     def _frame(self, _: object) -> None:
-        """Frames say how to read ahead."""
+        """Do nothing: frames only help to read ahead."""
 
 
 def _paired(values: list[object]) -> list[tuple[object, object]]:

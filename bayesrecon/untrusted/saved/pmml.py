@@ -13,14 +13,14 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs
 
 _DEEPEST, _ELEMENTS, _LETTERS = 200, 2_000_000, 2**28
-"""Elements within each other and in all, and bytes of a file."""
+"""Largest depth and number of elements, and largest number of bytes of a file."""
 
 _ARRAYS = frozenset(("Array", "Indices", "INT-Entries", "REAL-Entries", "Matrix"))
 _ROWS = frozenset(("row", "VectorInstance", "Instance"))
-"""Elements that are records, wherever they stand."""
+"""Elements that are records, in any place."""
 
 _ROW = "Row"
-"""Their class."""
+"""The class of records."""
 
 
 class _Element:
@@ -33,10 +33,10 @@ class _Element:
         self.text: list[str] = []
 
     def done(self) -> object:
-        """What it is: an array, a text, or an object with its attributes and parts."""
+        """The description of the element: an array, a value, or an object with its attributes and parts."""
         text = "".join(self.text).strip()
         if self.tag in _ARRAYS and text:
-            return _entries([_value(one) for one in text.split()])
+            return _entries([_value(word) for word in text.split()])
         if not self.attributes and not self.parts:
             return _value(text)
         found = [(name, _value(value)) for name, value in self.attributes.items()]
@@ -47,10 +47,10 @@ class _Element:
 
 
 class Model:
-    """What a file holds: `root`.
+    """The model in a file. `root` is its description.
 
     Raises:
-        BayesreconError: no PMML, a document type, or a damaged file.
+        BayesreconError: the file is damaged, is not PMML, or declares a document type.
 
     >>> _ = Path("m.pmml").write_text('<PMML><RegressionTable intercept="1.5"/></PMML>')
     >>> [name for name, _ in Model(Path("m.pmml")).root.pairs]
@@ -80,8 +80,8 @@ class Model:
             raise self._refused("there is no element PMML in it")
         self.root = Pairs(_counted(parts))
 
-    def _refused(self, why: str) -> BayesreconError:
-        return BayesreconError(f"{self._path}: cannot be read as a model of PMML: {why}")
+    def _refused(self, reason: str) -> BayesreconError:
+        return BayesreconError(f"{self._path}: cannot be read as a model of PMML: {reason}")
 
     def _type(self, *_: object) -> None:
         raise self._refused("it declares a document type, whose entities are not expanded")
@@ -89,7 +89,7 @@ class Model:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if self._count > _ELEMENTS or len(self._open) > _DEEPEST:
-            raise self._refused("more elements, or deeper ones, than are read")
+            raise self._refused("too many elements, or too deeply nested ones")
         self._open.append(_Element(tag.rpartition(":")[2], attributes))
 
     def _end(self, _: str) -> None:
@@ -104,12 +104,13 @@ class Model:
 
 
 def _counted(parts: list[tuple[str, object]]) -> list[tuple[str, object]]:
-    """Parts by names of their own: several of one name as columns, or as a list where they have parts themselves."""
-    found: dict[str, list[object]] = {}
+    """Parts with unique names: those of one name become columns, or a list if they have parts themselves."""
+    groups: dict[str, list[object]] = {}
     for name, part in parts:
-        found.setdefault(name, []).append(part)
+        groups.setdefault(name, []).append(part)
     return [
-        (name, some[0] if len(some) == 1 and not _is_row(some[0]) else _columns(some)) for name, some in found.items()
+        (name, group[0] if len(group) == 1 and not _is_row(group[0]) else _columns(group))
+        for name, group in groups.items()
     ]
 
 
@@ -127,7 +128,7 @@ def _columns(parts: list[Any]) -> object:
 
 
 def _value(text: str) -> object:
-    """A number where it is one."""
+    """The number that a text is, or else the text."""
     try:
         return int(text) if text.lstrip("+-").isdecimal() and len(text) < 19 else float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Archives of skops: a tree of classes and their parts as JSON, and arrays of NumPy beside it."""
+"""Archives of skops: a tree of classes and their parts as JSON, and members with arrays of NumPy."""
 
 import json
 
@@ -9,7 +9,7 @@ from bayesrecon.untrusted.saved.zips import Members, array_of_npy
 
 _SCHEMA = "schema.json"
 _DEEPEST, _LARGEST = 200, 2**26
-"""Nodes within nodes, and bytes of the tree."""
+"""Largest depth of the tree, and largest number of its bytes."""
 
 
 def is_archive(names: list[str]) -> bool:
@@ -18,7 +18,7 @@ def is_archive(names: list[str]) -> bool:
 
 
 class Archive:
-    """What an archive holds: `root`, and `rest`, members that nothing in the tree names."""
+    """The content of an archive: `root`, the description of the object, and `rest`, members that it does not use."""
 
     def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
         self._members, self._names, self._used = members, names, {_SCHEMA}
@@ -28,14 +28,15 @@ class Archive:
         try:
             tree = json.loads(members.read(_SCHEMA), object_pairs_hook=no_repeats)
         except (ValueError, RecursionError) as error:
-            raise Unreadable(f"its schema is no JSON ({' '.join(str(error).split())[:80]})") from None
+            raise Unreadable(f"its schema is not JSON ({' '.join(str(error).split())[:80]})") from None
+        if not isinstance(tree, dict):
+            raise Unreadable("its schema is not a JSON object")
         self.root = self._node(tree, 0)
-        self.about = {k: v for k, v in tree.items() if k in ("protocol", "_skops_version")}
         self.rest = [name for name in members.sizes if name not in self._used and not name.endswith("/")]
 
     def _node(self, tree: object, depth: int) -> object:
         if depth > _DEEPEST:
-            raise Unreadable("nested deeper than is searched")
+            raise Unreadable("it is nested too deeply")
         if not isinstance(tree, dict):
             return tree
         known = tree.get("__id__")
@@ -54,7 +55,7 @@ class Archive:
         if kind in ("DictNode", "DefaultDictNode", "OrderedDictNode") and isinstance(content, dict):
             return self._dictionary(tree, content, depth)
         if kind in ("ListNode", "TupleNode", "SetNode") and isinstance(content, list):
-            items = [self._node(one, depth + 1) for one in content]
+            items = [self._node(item, depth + 1) for item in content]
             return items if kind == "ListNode" else tuple(items) if kind == "TupleNode" else Group(items)
         if not isinstance(name, str) or not isinstance(module, str):
             raise Unreadable("a node without a class")
@@ -92,13 +93,13 @@ class Archive:
     def _file(self, tree: Json, of: Named, depth: int) -> object:
         name, content = tree.get("file"), tree.get("content")
         if tree.get("type") == "json" and isinstance(content, list):  # an array of objects
-            return [self._node(one, depth + 1) for one in content]
+            return [self._node(item, depth + 1) for item in content]
         if not isinstance(name, str):
             return Made(
                 of, (), [Pairs([(k, self._node(v, depth + 1)) for k, v in tree.items() if isinstance(v, dict)])]
             )
         if name not in self._members.sizes:
-            raise Unreadable(f"its member {name[:40]!r} is not there")
+            raise Unreadable(f"its member {name[:40]!r} is missing")
         if name.endswith(".npz"):
             return Made(Named("scipy.sparse", "(matrix in another archive)"), (), [self._members.read(name)])
         self._used.add(name)

@@ -1,4 +1,4 @@
-"""Bytes of a saved object: the file itself, or what it unpacks to, up to a limit."""
+"""Bytes of a saved object, unpacked up to a limit."""
 
 import bz2
 import lzma
@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.decompressor import Decompressor
 
 FREE, RATIO = 2**26, 50
-"""What is compressed may unpack to so many bytes whatever its size, and beyond that to so many times its own."""
+"""Limits of the unpacked size: `FREE` bytes, or `RATIO` times the compressed size if that is more."""
 
 _BLOCK = 2**20
 
@@ -39,7 +39,9 @@ def opened_stream(path: Path) -> tuple[BinaryIO, str]:
             raise BayesreconError(f"{path}: it is empty")
         for magic, name in _OTHERS:
             if head.startswith(magic):
-                raise BayesreconError(f"{path}: compressed by {name}, which is not read; save it with zlib or without")
+                raise BayesreconError(
+                    f"{path}: compressed by {name}, which is not supported; save it with zlib, or uncompressed"
+                )
         for magic, name, opener in _KINDS:
             if head.startswith(magic) and not (name == "zlib" and int.from_bytes(head[:2]) % 31):
                 file.seek(0)
@@ -70,6 +72,6 @@ def _unpacked(file: BinaryIO, opener: Callable[[], Decompressor], path: Path, na
             parts.append(b"")
             break
     if not machine.eof:
-        raise BayesreconError(f"{path}: damaged: its {name} has no end")
+        raise BayesreconError(f"{path}: damaged: the end of its {name} is missing")
     rest = machine.unused_data + waiting + file.read(_BLOCK)
     return b"".join(parts) if not rest.strip(b"\0") else b"".join([*parts, rest])

@@ -1,4 +1,4 @@
-"""Tensors of torch out of their descriptions: parts of storages, which are plain bytes."""
+"""Tensors of torch from their descriptions: parts of storages, which are plain bytes."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def storage(raw: bytes, kind: object) -> np.ndarray:
     """Bytes as numbers of a type of torch: `torch.FloatStorage`, `torch.float32`, or its name in safetensors.
 
     Raises:
-        Unreadable: no such type, or a part of a number too much.
+        Unreadable: the type is unknown, or the bytes end within a number.
     """
     name = (kind.name if isinstance(kind, Named) else str(kind)).removesuffix("Storage")
     code = _TYPES.get(name)
@@ -34,7 +34,7 @@ def storage(raw: bytes, kind: object) -> np.ndarray:
 
 
 def is_tensor(node: Made) -> bool:
-    """Whether a description is one of a tensor or a parameter."""
+    """Whether a description is that of a tensor or a parameter."""
     return node.is_of(_TENSOR) or node.is_of(_PARAMETER)
 
 
@@ -42,7 +42,7 @@ def tensor_of(node: Made) -> np.ndarray:
     """The values of a tensor.
 
     Raises:
-        Unreadable: it is described otherwise than torch does, or reaches beyond its storage.
+        Unreadable: the layout is not that of torch, or the tensor reaches beyond its storage.
     """
     for _ in range(4):  # a parameter is a tensor, wrapped
         if not node.is_of(_PARAMETER):
@@ -52,16 +52,16 @@ def tensor_of(node: Made) -> np.ndarray:
             raise Unreadable("a parameter without its tensor")
         node = inner
     if not node.is_of(_TENSOR) or not isinstance(node.arguments, tuple) or len(node.arguments) < 4:
-        raise Unreadable("a tensor that is described otherwise than torch does")
-    held, offset, size, stride = node.arguments[:4]
-    values = held.stored if isinstance(held, Made) else None
+        raise Unreadable("a tensor in another layout than that of torch")
+    base, offset, size, stride = node.arguments[:4]
+    values = base.stored if isinstance(base, Made) else None
     if not isinstance(values, np.ndarray):
         raise Unreadable("a tensor without its storage")
     if isinstance(node.function, Named) and node.function.name == "_rebuild_tensor_v3" and len(node.arguments) > 6:
         values = storage(values.tobytes(), node.arguments[6])
     numbers = (offset, *(size if isinstance(size, tuple) else ()), *(stride if isinstance(stride, tuple) else ()))
     if not all(type(n) is int and 0 <= n < 2**48 for n in numbers) or len(size) != len(stride) or len(size) > 32:
-        raise Unreadable("a tensor of a shape that cannot be")
+        raise Unreadable("a tensor of an invalid shape")
     count, last = 1, offset
     for length, step in zip(size, stride, strict=True):
         count *= length
@@ -70,8 +70,8 @@ def tensor_of(node: Made) -> np.ndarray:
         raise Unreadable("a tensor beyond its storage")
     if count > len(values):
         raise Unreadable("a tensor of more than its storage")
-    if isinstance(held, Storage):
-        held.covered = max(held.covered, count)
+    if isinstance(base, Storage):
+        base.covered = max(base.covered, count)
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps, writeable=False)
     return np.array(view) if count else np.zeros(size if count else 0, values.dtype)

@@ -1,4 +1,4 @@
-"""Archives of torch: a pickle, and the storages of its tensors as plain bytes beside it."""
+"""Archives of torch: a pickle, and members with the storages of its tensors as plain bytes."""
 
 import io
 import sys
@@ -8,18 +8,18 @@ from typing import BinaryIO
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, short_error
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Named, Storage, Unreadable, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 
-_OWN = ("version", "byteorder", ".format_version", ".storage_alignment", "serialization_id")
+_METADATA = ("version", "byteorder", ".format_version", ".storage_alignment", "serialization_id")
 _STORAGE = Named("torch", "Storage")
 MAGIC = 0x1950A86A20F9469CFC6C
-"""The first number in a file of torch before 1.6: pickles in a row, then storages."""
+"""The first number in a file of torch before 1.6, which has several pickles, then storages."""
 
 _STORAGES = 20_000
-"""Of a file of torch before 1.6."""
+"""Largest number of storages of a file of torch before 1.6."""
 
 
 def is_archive(names: list[str]) -> bool:
@@ -28,8 +28,15 @@ def is_archive(names: list[str]) -> bool:
 
 
 class Archive:
-    """What an archive holds: `root`, its object; `rest`, members that no tensor is made of; `code`, members of code;
-    `discarded`, as of `Machine`."""
+    """The content of an archive.
+
+    Attributes:
+        root: description of the saved object; None if the pickle is damaged.
+        problem: the damage; empty if there is none.
+        rest: names of members that no tensor uses.
+        code: names of members that are programs.
+        discarded: as in `Machine`.
+    """
 
     def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
         listed = list(members.sizes)
@@ -42,17 +49,19 @@ class Archive:
         self.root: object = None
         try:
             self.root = machine.run()
-        except ODD as problem:
+        except READ_ERRORS as problem:
             self.problem = short_error(problem)
         names.update(machine.names)
         self.discarded = machine.discarded
         used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
-        own = {f"{self._folder}{name}" for name in _OWN} | {f"{self._folder}.data/{name}" for name in _OWN}
+        metadata = {f"{self._folder}{name}" for name in _METADATA} | {
+            f"{self._folder}.data/{name}" for name in _METADATA
+        }
         self.code = [n for n in listed if "/code/" in f"/{n}" and n.endswith(".py")]
-        self.rest = [n for n in listed if n not in used | own and not n.endswith("/") and n not in self.code]
+        self.rest = [n for n in listed if n not in used | metadata and not n.endswith("/") and n not in self.code]
 
     def storages(self) -> dict[str, Storage]:
-        """All of them, by their keys."""
+        """Storages by their keys."""
         return self._found
 
     def _resolve(self, key: object) -> object:
@@ -62,15 +71,15 @@ class Archive:
         name = f"{self._folder}data/{key[2]}"
         if key[2] not in self._found:
             if name not in self._members.sizes:
-                raise Unreadable(f"its storage {key[2][:40]!r} is not there")
+                raise Unreadable(f"its storage {key[2][:40]!r} is missing")
             if not self._little:
-                raise Unreadable("its numbers begin with their highest byte")
+                raise Unreadable("its numbers are big-endian")
             self._found[key[2]] = Storage(_STORAGE, (), stored=storage(self._members.read(name), key[1]))
         return self._found[key[2]]
 
 
 class Row:
-    """A file of torch before 1.6: resolves storages, which only follow after the pickles."""
+    """Storages of a file of torch before 1.6, which follow after the pickles that refer to them."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[Storage, object]] = {}
@@ -82,34 +91,34 @@ class Row:
         return self._found.setdefault(key[2], (Storage(_STORAGE), key[1]))[0]
 
     def storages(self) -> dict[str, Storage]:
-        """All of them, by their keys."""
+        """Storages by their keys."""
         return {key: made for key, (made, _) in self._found.items()}
 
     def fill(self, stream: BinaryIO, keys: object) -> None:
-        """Take the storages of these keys from the stream."""
+        """Read the storages of these keys from the stream."""
         if not isinstance(keys, list) or len(keys) > _STORAGES or not all(isinstance(k, str) for k in keys):
-            raise Unreadable("keys of storages that are none")
+            raise Unreadable("invalid keys of storages")
         for key in keys:
             made, kind = self._found.get(key, (None, None))
             head = stream.read(8)
             if made is None or len(head) < 8:
-                raise Unreadable("a storage that is not there")
+                raise Unreadable("a missing storage")
             size = storage(b"", kind).itemsize if "BFloat16" not in getattr(kind, "name", "") else 2
             count = int.from_bytes(head, "little") * size
             raw = stream.read(min(count, sys.maxsize))
             if len(raw) < count:
-                raise Unreadable("a storage that is shorter than it says")
+                raise Unreadable("a storage that is shorter than its stated size")
             made.stored = storage(raw, kind)
 
 
 def loaded(path: Path) -> bool:
-    """Whether a file says of itself that it is an archive."""
+    """Whether a file begins like a zip archive."""
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
 
 
 def beyond(storages: dict[str, Storage]) -> Iterator[tuple[str, object]]:
-    """Storages of which no tensor has everything: of a slice torch writes all that it was cut from."""
+    """Storages that no tensor uses completely. With a slice, torch saves the whole tensor that it was cut from."""
     for key, made in storages.items():
         if isinstance(made.stored, np.ndarray) and made.covered < len(made.stored):
             yield f"storage {key[:20]}, beyond its tensors", made.stored

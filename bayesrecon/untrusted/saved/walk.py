@@ -1,4 +1,4 @@
-"""Everything that saved objects hold, by its path, and which objects they are."""
+"""All values in saved objects by their paths, and the classes of the objects."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict
@@ -8,19 +8,19 @@ import numpy as np
 from bayesrecon.untrusted.hdf5_inventory import plain_values
 from bayesrecon.untrusted.saved.arrays import array_of, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
-from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
 
 MOST_THINGS = 20_000
-"""Items that are listed: a forest of a thousand trees has as many."""
+"""Largest number of items that are listed: as many as a forest of a thousand trees has."""
 
 MOST_VALUES, MOST_LETTERS, LONG = 2**21, 2**23, 1000
-"""Of one item: its values, the letters of all its texts, and of each text."""
+"""Limits of one item: its values, the characters of all its texts, and those of each text."""
 
 _DEEPEST, _VISITS = 200, 2_000_000
-"""Objects within objects, and how many are visited: no real model comes near."""
+"""Largest depth of nested objects, and largest number of visits: real models are far below."""
 
 _KEY, _MANY = 60, 20
-"""Letters of a key in a path; entries of a dictionary from which its keys are labels and no names of settings."""
+"""Largest number of characters of a key in a path, and of entries of a dictionary whose keys are names of settings."""
 
 _CONTAINERS = frozenset(
     (module, name)
@@ -29,7 +29,7 @@ _CONTAINERS = frozenset(
 )
 
 _WHOLE = 63
-"""Bits of a whole number that is a number; a longer one is a way to write bytes."""
+"""Largest number of bits of an integer that is a number; longer ones are taken as bytes."""
 
 
 class Item(TypedDict):
@@ -42,13 +42,12 @@ class Item(TypedDict):
 
 
 class Walk:
-    """Goes through descriptions and lists what is there.
+    """The items of descriptions that it was applied to.
 
     Attributes:
-        items: `where`, `kind` ("array", "labels", "setting", "text", "bytes", "name"), `values`, and `of`, the class of
-            the object that holds it.
-        objects: by their places, in order.
-        unread: places and reasons.
+        items: the items. The kind is "array", "labels", "setting", "text", "bytes" or "name".
+        objects: the objects by their places, in order.
+        unread: places and reasons of parts that were not read.
 
     >>> walk = Walk()
     >>> model = Made(Named("mylib", "Model"), (), [Pairs([("ages", [41, 17, 63]), ("kind", "best")])])
@@ -61,11 +60,11 @@ class Walk:
         self.items: list[Item] = []
         self.objects: dict[str, Made] = {}
         self.unread: list[tuple[str, str]] = []
-        self._seen: dict[int, object] = {}  # by id, and kept, so that no id is given twice
+        self._seen: dict[int, object] = {}  # by id; keeping the objects prevents that an id is used again
         self._names: dict[str, tuple[str, str]] = {}
 
     def over(self, root: object, where: str = "") -> None:
-        """List everything that hangs on this one."""
+        """Add all items below a description, whose own place is `where`."""
         waiting: list[tuple[str, object, int, str]] = [(where, root, 0, "")]
         visits = 0
         while waiting:
@@ -83,12 +82,12 @@ class Walk:
             children: list[tuple[str, object, str]] = []
             try:
                 children += self._visit(place, node, of)
-            except ODD as problem:
+            except READ_ERRORS as problem:
                 self.unread.append((place or "the object", short_error(problem)))
             waiting += [(p, n, depth + 1, o) for p, n, o in reversed(children)]
 
     def done(self) -> None:
-        """And list the names of attributes and keys, each once."""
+        """Add the names of attributes and keys, each once."""
         self.items += [Item(where=place, kind="name", values=name, of=of) for name, (place, of) in self._names.items()]
         self._names = {}
 
@@ -122,7 +121,7 @@ class Walk:
         kind = class_of(node)
         try:
             columns = columns_of(node)
-        except ODD:  # whatever it holds is listed part by part
+        except READ_ERRORS:  # its parts are listed instead
             columns = None
         if columns is not None:
             self.objects.setdefault(where, node)
@@ -248,18 +247,18 @@ def _key(where: str, name: str) -> str:
 
 def _number(value: object) -> object:
     if is_array(value):
-        found = array_of(value)
-        return found.item() if isinstance(found, np.ndarray) and found.size == 1 else value
+        array = array_of(value)
+        return array.item() if isinstance(array, np.ndarray) and array.size == 1 else value
     return value
 
 
 def _is_flat(items: Sequence[object]) -> bool:
-    """Whether all are numbers, or all texts."""
+    """Whether all items are numbers, or all are texts."""
     if not len(items):
         return False
     try:
         plain = [_number(v) for v in items]
-    except ODD:
+    except READ_ERRORS:
         return False
     numbers = all(isinstance(v, bool | int | float) and (v != v or abs(v) < 2.0**1023) for v in plain)
     whole = all(not isinstance(v, int) or v.bit_length() <= _WHOLE for v in plain)
@@ -267,7 +266,7 @@ def _is_flat(items: Sequence[object]) -> bool:
 
 
 def _rows(items: Sequence[object]) -> np.ndarray | None:
-    """Rows of numbers, all of one length."""
+    """The matrix of rows of numbers of one length; None if the items are anything else."""
     first = items[0]
     if not isinstance(first, list | tuple) or not first:
         return None
@@ -279,16 +278,16 @@ def _rows(items: Sequence[object]) -> np.ndarray | None:
 
 
 def _texts(values: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Texts that are not too long together, and whether any was cut."""
-    found, left, cut = [], MOST_LETTERS, False
+    """The values as texts, as far as their total length is allowed, and whether any text was cut."""
+    texts, remaining, cut = [], MOST_LETTERS, False
     for value in values.ravel():
         text = value if isinstance(value, str) else str(value) if isinstance(value, int | float | bool) else ""
         short = text[:LONG]
         cut |= len(short) < len(text)
-        left -= len(short) + 8
-        if left < 0:
-            return np.array(found, dtype=object), True
-        found.append(short)
-    array = np.empty(len(found), object)
-    array[:] = found
+        remaining -= len(short) + 8
+        if remaining < 0:
+            return np.array(texts, dtype=object), True
+        texts.append(short)
+    array = np.empty(len(texts), object)
+    array[:] = texts
     return array, cut

@@ -1,4 +1,4 @@
-"""Members of a zip archive from a stranger, each read no further than it says, all of them no further than may be."""
+"""Members of an untrusted zip archive, read up to their stated sizes, whose sum is limited."""
 
 import io
 import math
@@ -14,17 +14,18 @@ from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.zip_inventory import around_members
 
 _MEMBERS = 20_000
-"""Arrays of a large network are some thousands."""
+"""Largest number of members; a large network has some thousands of arrays."""
 
 _PADDING = b"Z\0"
-"""With which torch fills extra fields, so that arrays begin at even places."""
+"""Bytes with which torch fills extra fields, so that arrays are aligned."""
 
 
 class Members:
     """An open archive.
 
     Raises:
-        BayesreconError: it is none, has a name twice or too many members, or declares more than may be.
+        BayesreconError: the file is not a zip archive, has too many members or two with one name, or declares too large
+            sizes.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,12 +33,12 @@ class Members:
         try:
             self._archive = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise BayesreconError(f"{path}: damaged, no zip archive ({' '.join(str(error).split())[:80]})") from None
+            raise BayesreconError(f"{path}: damaged, not a zip archive ({' '.join(str(error).split())[:80]})") from None
         listed = self._archive.infolist()
-        self.sizes = {one.filename: one.file_size for one in listed}
+        self.sizes = {member.filename: member.file_size for member in listed}
         if len(self.sizes) < len(listed) or len(listed) > _MEMBERS:
             self.close()
-            raise BayesreconError(f"{path}: its members are too many, or one is there twice; refused")
+            raise BayesreconError(f"{path}: it has too many members, or two with one name; refused")
         try:
             check_declared(path, sum(self.sizes.values()), path.stat().st_size)
         except BayesreconError:
@@ -52,20 +53,20 @@ class Members:
         """The content of a member.
 
         Raises:
-            BayesreconError: it is not there, is damaged, or longer than it says.
+            BayesreconError: it is missing, damaged or longer than its stated size.
         """
         try:
             with self._archive.open(name) as stream:
                 content = stream.read(self.sizes[name] + 1)
-        except Exception as error:  # of damaged members `zipfile` raises nearly everything
+        except Exception as error:  # `zipfile` raises many types of errors for damaged members
             text = " ".join(str(error).split())[:80] or type(error).__name__
             raise BayesreconError(f"{self._path}: damaged in {name[:60]!r} ({text})") from None
         if len(content) > self.sizes[name]:
-            raise BayesreconError(f"{self._path}: {name[:60]!r} is longer than it says, refused")
+            raise BayesreconError(f"{self._path}: {name[:60]!r} is longer than its stated size, refused")
         return content
 
     def around(self) -> list[tuple[str, bytes]]:
-        """What is in the archive and no member's content."""
+        """Places and bytes of everything outside the contents of the members, except padding."""
         try:
             return [(where, content) for where, content in around_members(self._path) if content.strip(_PADDING)]
         except Exception as error:
@@ -77,7 +78,7 @@ def array_of_npy(content: bytes) -> np.ndarray:
     """The array of a file of NumPy.
 
     Raises:
-        Unreadable: it is none, or holds pickles.
+        Unreadable: the content is not an array, or is an array of pickled objects.
     """
     stream = io.BytesIO(content)
     try:
@@ -88,11 +89,11 @@ def array_of_npy(content: bytes) -> np.ndarray:
         }[version]
         shape, fortran, dtype = read(stream)
     except Exception as error:
-        raise Unreadable(f"no array of NumPy ({' '.join(str(error).split())[:80]})") from None
+        raise Unreadable(f"not an array of NumPy ({' '.join(str(error).split())[:80]})") from None
     if dtype.hasobject:
         raise Unreadable("an array of objects, which is a pickle of its own")
     rest = content[stream.tell() :]
     size = math.prod(shape) * dtype.itemsize
     if any(n < 0 for n in shape) or size > len(rest):
-        raise Unreadable("an array that is shorter than it says")
+        raise Unreadable("an array that is shorter than its stated size")
     return from_bytes(rest[:size], dtype, tuple(shape), "F" if fortran else "C")

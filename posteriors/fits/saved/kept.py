@@ -1,7 +1,7 @@
 """Data that objects of common libraries store, by the names of their attributes, and the reasons.
 
-A name says what an item is as far as its library goes; somebody may have put something else there. So a name never
-makes data harmless: what passes for structure passes by its value (`bayesrecon.auditing.accounts.settings`).
+A name says what the library stores there, but a file can have something else in its place. So no name makes data
+harmless: only values can (`bayesrecon.auditing.accounts.settings`).
 """
 
 import re
@@ -12,7 +12,13 @@ from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TOTAL
 
 @dataclass(frozen=True)
 class Kept:
-    """Content of an attribute: its role, the reason, and a regular expression of the classes it applies to."""
+    """Content of an attribute.
+
+    Attributes:
+        role: one of `bayesrecon.posteriors.roles`.
+        why: the reason, for people.
+        of: regular expression of the classes that it applies to; empty for all.
+    """
 
     role: str
     why: str
@@ -272,7 +278,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(SEED, "who guesses the data can fit again, and compare", ""),
+        Kept(SEED, "whoever guesses the data can fit again, and compare", ""),
         """
         random_state _random_state _seeds _random_seed _feature_subsample_rng _rng random_state_ rng _random seed
         """,
@@ -298,7 +304,12 @@ _PARTS = re.compile(r"[./]")
 
 
 def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
-    """The entry of an item, from its place, the class that holds it, and the enclosing classes.
+    """The entry of an item; None if its attribute is unknown.
+
+    Args:
+        where: place of the item.
+        of: class of the object that has it.
+        owners: classes of the enclosing objects.
 
     >>> kept("steps/knn._fit_X", "sklearn.neighbors._classification.KNeighborsClassifier", ()).role
     'record'

@@ -1,4 +1,4 @@
-"""Linear estimators of scikit-learn out of files."""
+"""Linear estimators of scikit-learn in files."""
 
 from types import SimpleNamespace
 
@@ -17,17 +17,17 @@ _ATTRIBUTES = [
 
 
 def read(where: str, name: str, values: Values) -> Release | None:
-    """As `from_sklearn` reads the same estimator in Python.
+    """The release that `from_sklearn` gives for the same estimator in Python; None if it is not fitted.
 
     Raises:
-        BayesreconError: as there.
+        BayesreconError: as `from_sklearn`.
     """
-    given = {k: v for k, v in values(where, _ATTRIBUTES).items() if not isinstance(v, dict)}
-    if "coef_" not in given:
+    attributes = {k: v for k, v in values(where, _ATTRIBUTES).items() if not isinstance(v, dict)}
+    if "coef_" not in attributes:
         return None
-    if not np.isfinite(np.asarray(given["coef_"], float)).all():
+    if not np.isfinite(np.asarray(attributes["coef_"], float)).all():
         raise BayesreconError(f"coefficients of this {name} are not numbers")
-    return of_linear(name, SimpleNamespace(**given), name)
+    return of_linear(name, SimpleNamespace(**attributes), name)
 
 
 SAVED = SavedReader("sklearn", frozenset(LINEAR), read)

@@ -1,6 +1,4 @@
-"""Results of statsmodels out of files."""
-
-from typing import Any
+"""Results of statsmodels in files."""
 
 import numpy as np
 
@@ -26,39 +24,41 @@ _ATTRIBUTES = [
 
 
 def read(where: str, name: str, values: Values) -> Release:
-    """As `from_statsmodels` reads the same result in Python, whether or not its data were removed.
+    """The release that `from_statsmodels` gives for the same result in Python, also if its data were removed.
 
     Raises:
-        BayesreconError: as there, and a result without what its covariance is made of.
+        BayesreconError: as `from_statsmodels`, or the covariance cannot be computed from the file.
     """
-    given = values(where, _ATTRIBUTES)
-    kind = _estimator(name, given)
-    robust = given.get("cov_type", "nonrobust") != "nonrobust"
-    if robust and given.get("normalized_cov_params") is None:
-        raise BayesreconError(f"cov_type={str(given['cov_type'])[:20]!r} is not the inverse of a Hessian")
-    if "l1" in str(given.get("mle_settings.optimizer", "")) or given.get("_regularized"):
+    attributes = values(where, _ATTRIBUTES)
+    kind = _estimator(name, attributes)
+    robust = attributes.get("cov_type", "nonrobust") != "nonrobust"
+    if robust and attributes.get("normalized_cov_params") is None:
+        raise BayesreconError(f"cov_type={str(attributes['cov_type'])[:20]!r} is not the inverse of a Hessian")
+    if "l1" in str(attributes.get("mle_settings.optimizer", "")) or attributes.get("_regularized"):
         raise BayesreconError("a regularised fit has no covariance of this kind")
-    trials = given.get("model.n_trials")
+    trials = attributes.get("model.n_trials")
     if trials is not None and np.size(trials) and not np.all(np.asarray(trials, float) == 1):
         raise BayesreconError("a fit with n_trials is not supported")
-    # The weights of a GLM are those of the last step of its fit.
-    weighed = ["weights"] if _class(given.get("model")) == "WLS" else []
-    options = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
-    how = how_fitted(kind, options, given.get("model.nobs"))
-    params = np.asarray(given["params"], float).ravel()
-    covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
-    names = _names(given, len(params))
+    # `weights` of a GLM are those of the last step of its fit.
+    weights = ["weights"] if _class(attributes.get("model")) == "WLS" else []
+    options = {k: attributes.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weights)}
+    weighting = how_fitted(kind, options, attributes.get("model.nobs"))
+    params = np.asarray(attributes["params"], float).ravel()
+    covariance, scale = _covariance(kind, {**attributes, "cov_params_default": None} if robust else attributes)
+    names = _names(attributes, len(params))
     if covariance.shape != (len(params),) * 2 or not np.isfinite(covariance).all() or not np.isfinite(params).all():
         raise BayesreconError(f"this {name} has no covariance of its estimates")
-    response = _first(given.get("model.data._cache.ynames"), given.get("model.data.orig_endog")) or "y"
-    constant = _constant(given, names)
-    return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name, **how)
+    response = _first_text(attributes.get("model.data._cache.ynames"), attributes.get("model.data.orig_endog")) or "y"
+    constant = _constant(attributes, names)
+    return of_estimator(
+        kind, labelled(names, constant), field_name(response), params, covariance, scale, name, **weighting
+    )
 
 
-def _estimator(name: str, given: Json) -> str:
-    model = _class(given.get("model"))
+def _estimator(name: str, attributes: Json) -> str:
+    model = _class(attributes.get("model"))
     if name == "GLMResults":
-        pair = _class(given.get("model.family")), _class(given.get("model.family._link")).lower()
+        pair = _class(attributes.get("model.family")), _class(attributes.get("model.family._link")).lower()
         known = {("Binomial", "logit"): "logit", ("Poisson", "log"): "poisson", ("Gaussian", "identity"): "ols"}
         if pair in known:
             return known[pair]
@@ -74,45 +74,45 @@ def _class(value: object) -> str:
     return str(value["class"]).rpartition(".")[2] if isinstance(value, dict) else ""
 
 
-def _covariance(kind: str, given: Json) -> tuple[np.ndarray, float]:
+def _covariance(kind: str, attributes: Json) -> tuple[np.ndarray, float]:
     """Covariance of the estimates including the scale, as `cov_params()` of a non-robust fit returns it."""
-    stated = given.get("scale", given.get("_cache.scale"))
-    default = given.get("cov_params_default")
-    if stated is None and (kind == "ols" or (default is None and given.get("normalized_cov_params") is None)):
+    stated = attributes.get("scale", attributes.get("_cache.scale"))
+    default = attributes.get("cov_params_default")
+    if stated is None and (kind == "ols" or (default is None and attributes.get("normalized_cov_params") is None)):
         raise BayesreconError(
             "its residual variance was not computed before it was saved. It could be computed from the data, but if "
-            "they are "
-            "in the file no attack is needed"
+            "they are in the file no attack is needed"
         )
     scale = float(stated) if stated is not None else 1.0
     if default is not None:
         return np.asarray(default, float), scale
-    return np.asarray(given["normalized_cov_params"], float) * scale, scale
+    return np.asarray(attributes["normalized_cov_params"], float) * scale, scale
 
 
-def _names(given: Json, count: int) -> list[str]:
-    for stated in (given.get("model.data._cache.xnames"), given.get("model.data.orig_exog")):
+def _names(attributes: Json, count: int) -> list[str]:
+    for stated in (attributes.get("model.data._cache.xnames"), attributes.get("model.data.orig_exog")):
         names = [str(n) for n in np.ravel(np.asarray(stated))] if stated is not None else []
         if len(names) == count:
             return names
-    position = given.get("model.data.const_idx")
+    position = attributes.get("model.data.const_idx")
     return ["const" if k == position else f"x{k}" for k in range(count)]
 
 
-def _first(*stated: Any) -> str:
+def _first_text(*stated: object) -> str:
+    """The first value that is one text; empty if none is."""
     for value in stated:
         if isinstance(value, str):
             return value
-        if value is not None and np.size(value) == 1 and np.asarray(value).dtype.kind in "OU":
-            return str(np.ravel(value)[0])
+        if value is not None and np.asarray(value).size == 1 and np.asarray(value).dtype.kind in "OU":
+            return str(np.ravel(np.asarray(value))[0])
     return ""
 
 
-def _constant(given: Json, names: list[str]) -> list[int]:
-    for design in (given.get("model.exog"), given.get("model.data.exog")):
+def _constant(attributes: Json, names: list[str]) -> list[int]:
+    for design in (attributes.get("model.exog"), attributes.get("model.data.exog")):
         if isinstance(design, np.ndarray) and design.ndim == 2 and design.shape[1] == len(names):
             return [i for i in range(len(names)) if len(design) and np.all(design[:, i] == 1)]
-    position = given.get("model.data.const_idx")
+    position = attributes.get("model.data.const_idx")
     if position is None:
         return []
     if not 0 <= int(position) < len(names) or names[int(position)].lower() not in ("intercept", "const"):
