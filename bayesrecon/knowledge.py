@@ -10,7 +10,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.factors import Factor, stated_factors
 from bayesrecon.model import Field, Model
-from bayesrecon.stated import parse, whole_numbers
+from bayesrecon.stated_domains import parse, whole_numbers
 
 
 class Knows(TypedDict, total=False):

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
-from bayesrecon.models.described import pymc_model
-from bayesrecon.models.inspection import Site, parameter
+from bayesrecon.models.descriptions import pymc_model
+from bayesrecon.models.inspection import parameter
 from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
     NotOneRecordError,
@@ -29,7 +29,7 @@ from bayesrecon.models.pymc.simulation import drawn, state
 from bayesrecon.models.pymc.supports import domain_of, packed, support_of
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import parse
+from bayesrecon.stated_domains import parse
 
 _POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is compared with the model's own
 
@@ -183,8 +183,7 @@ class _Reader:
         cholesky = packed(transform, shape)
         if cholesky is not None:
             return Parameter(variable.name, shape, cholesky, None)
-        site = Site("latent", shape, support=support_of(variable, transform, self.title))
-        return parameter(variable.name, site, self.title)
+        return parameter(variable.name, shape, support_of(variable, transform, self.title), self.title)
 
     def _is_not_a_field(self, values: np.ndarray) -> bool:
         """Whether an array is constant or a matrix of predictors."""
@@ -336,9 +335,9 @@ def _in_values(graphs: Sequence[Variable], values: Mapping[Variable, Variable]) 
     return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))
 
 
-def adapted(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
+def adapted(source: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
     """The model of a PyMC or Bambi model; None for anything else."""
-    return None if pymc_model(given) is None else from_pymc(given)
+    return None if pymc_model(source) is None else from_pymc(source)
 
 
 ADAPTS = adapted
