@@ -50,8 +50,8 @@ class _BetaBinomial(dist.BetaBinomial):
     def log_prob(self, value: ArrayLike) -> jax.Array:
         k, n = jnp.asarray(value), jnp.asarray(self.total_count)
         a, b = jnp.asarray(self.concentration1), jnp.asarray(self.concentration0)
-        ways = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-        return ways + log_beta(k + a, n - k + b) - log_beta(a, b)
+        log_choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+        return log_choose + log_beta(k + a, n - k + b) - log_beta(a, b)
 
 
 class _BetaNegativeBinomial(_BetaNegative):
@@ -59,8 +59,8 @@ class _BetaNegativeBinomial(_BetaNegative):
         n = self.n
         a = self.concentration1
         b = self.concentration0
-        ways = gammaln(n + value) - gammaln(n) - gammaln(value + 1.0)
-        return ways + log_beta(a + value, b + n) - log_beta(a, b)
+        log_choose = gammaln(n + value) - gammaln(n) - gammaln(value + 1.0)
+        return log_choose + log_beta(a + value, b + n) - log_beta(a, b)
 
 
 _AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _BetaNegative)

@@ -27,9 +27,9 @@ class BinomialLogit(dist.BinomialLogits):
 
     def log_prob(self, value: jax.Array) -> Array:
         n = jnp.asarray(self.total_count)
-        ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
+        log_choose = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
         eta = jnp.asarray(self.logits)
-        return value * eta - n * jax.nn.softplus(eta) + ways
+        return value * eta - n * jax.nn.softplus(eta) + log_choose
 
 
 class FromLogDensity(dist.Distribution):
