@@ -28,7 +28,7 @@ def shipped() -> Mapping[str, Shipped]:
         duplicates = [entry.name for entry in family if entry.name in taken]
         return f"a model {duplicates[0]!r} exists already" if duplicates else ""
 
-    entries = builtin + [entry for family in plugins("models", problem).found.values() for entry in family]
+    entries = builtin + [entry for family in plugins("models", problem).by_name.values() for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 

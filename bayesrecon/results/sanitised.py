@@ -105,7 +105,7 @@ class Sanitised(Result):
     budget: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    release: "Release | None" = field(default=None, init=False)
+    release: Any = field(default=None, init=False)
     _moments: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Hidden:
