@@ -78,13 +78,13 @@ def release_of(
     return replace(release, model=tempered(release.model, power))
 
 
-def model_for(given: object, source: object, trusted: bool = False) -> Model:
+def model_for(description: object, source: object, trusted: bool = False) -> Model:
     """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source.
 
     Raises:
         BayesreconError: `model_of` refuses the argument, or the source cannot be read.
     """
-    return model_of(given, read_draws(source, trusted=trusted).shapes if is_program(given) else None)
+    return model_of(description, read_draws(source, trusted=trusted).shapes if is_program(description) else None)
 
 
 def _read(

@@ -329,7 +329,7 @@ def _newton(
     eta = objective.predictors(outer)
     slopes = objective.slopes(eta)
     scale = float((np.linalg.norm(slopes, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
-    kept, stalled = np.array(outer), np.zeros(len(outer), int)
+    best, stalled = np.array(outer), np.zeros(len(outer), int)
     going = np.arange(len(outer))  # the systems that are still solved; all arrays but `outer` and `reached` are theirs
     gradient = objective.penalty * outer - objective.back(slopes * keep)
     for _ in range(_NEWTON):
@@ -337,7 +337,7 @@ def _newton(
         # Where the loss has kinks the gradient may grow for a while; at rounding level it stays what it is.
         stalled[going] = np.where(size < 0.9 * reached[going], 0, stalled[going] + 1)
         better = size < reached[going]
-        kept[going[better]], reached[going[better]] = outer[going[better]], size[better]
+        best[going[better]], reached[going[better]] = outer[going[better]], size[better]
         worth = (size > tolerance) & (stalled[going] < _PATIENCE)
         if not worth.any():
             break
@@ -360,7 +360,7 @@ def _newton(
                 break
             length = np.where(long, length / 2, length)
         outer[going], gradient = trial, slope
-    return kept, reached
+    return best, reached
 
 
 def _conjugate(
