@@ -56,7 +56,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
         from bayesrecon.models import load
 
         return load(spec, **(settings or {}))
-    from bayesrecon.models.model_of import is_model
+    from bayesrecon.models.conversion import is_model
 
     what = "the model, or the function that returns it,"
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
@@ -89,8 +89,8 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
 
 
 def _model(loaded: object, spec: str, settings: Json | None) -> Model:
+    from bayesrecon.models.conversion import model_of
     from bayesrecon.models.descriptions import program_fields
-    from bayesrecon.models.model_of import model_of
 
     model, name = loaded, spec.rpartition(":")[2] if ":" in spec else getattr(loaded, "__name__", spec)
     if inspect.isroutine(loaded) and not program_fields(loaded, settings):
