@@ -1,21 +1,20 @@
-"""Series of draws: thinning, effective sample size and split R-hat of many at once; calibration.
+"""Diagnostics of many series of draws at once: effective sample size, split R-hat, calibration.
 
-A NumPy core for hundreds of influence series; importing a full diagnostics package costs seconds.
+They need only NumPy and SciPy. Importing a full diagnostics package takes seconds.
 """
 
 import numpy as np
 
 Z95 = 1.959964
-"""Standard errors on either side in a 95 % interval."""
+"""Half width of a 95 % interval, in standard errors."""
 
-
-_AT_ONCE = 2**20  # numbers of a block of series; the transforms take about nine times as much
+_BLOCK = 2**20  # numbers in a block of series; the transforms take about nine times as much memory
 _FEW_LAGS = 24  # autocorrelations that are computed one by one; an even number
-_SHORTEST = 8  # draws in a chain from which its series can be judged
+_SHORTEST = 8  # draws per chain below which nothing is estimated
 
 
 def evenly(size: int, count: int) -> np.ndarray:
-    """Positions of `count` of `size` things at even distances, first and last among them; all where there are fewer.
+    """`count` evenly spaced positions from 0 to `size - 1`, both included; all positions if there are fewer.
 
     >>> evenly(10, 4).tolist()
     [0, 3, 6, 9]
@@ -29,8 +28,8 @@ def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
 
 
 def _rows_of_chains(chain: np.ndarray) -> list[np.ndarray | slice]:
-    """Which draws are of each chain, in the order of their numbers."""
-    if chain.min() == chain.max():  # sorting a million numbers to learn this takes longer than what follows
+    """Positions of the draws of each chain, in the order of the chains' numbers."""
+    if chain.min() == chain.max():  # without sorting, which takes longer than the rest
         return [slice(None)]
     return [np.flatnonzero(chain == c) for c in np.unique(chain)]
 
@@ -68,45 +67,45 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     rows = _rows_of_chains(chain)
     if min(len(chain[at]) for at in rows) < _SHORTEST:
         return np.full(series.shape[1], float(len(series)))
-    wide = max(1, _AT_ONCE // len(series))
+    wide = max(1, _BLOCK // len(series))
     blocks = [series[:, at : at + wide] for at in range(0, series.shape[1], wide)]
     return np.concatenate([np.zeros(0), *(_sizes(split(_cut(block, rows)), len(series)) for block in blocks)])
 
 
 def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
-    """Effective sizes of series `(chains, n, S)` that were cut from so many draws."""
+    """Effective sample sizes of series `(chains, n, S)`, from a total of `draws` draws."""
     m, n, _ = chains.shape
     means = chains.mean(axis=1)
     centred = np.ascontiguousarray(np.moveaxis(chains - means[:, None], 2, 0))
     within = _lagged(centred, 0)
     total = within + means.var(axis=0, ddof=1)
-    time, varying = np.ones(len(total)), np.flatnonzero(total > 0)
-    time[varying] = _autocorrelation_times(centred[varying], within[varying], total[varying])
-    # Antithetic chains can beat independent draws; the bound is the customary one.
-    return draws / np.where(total > 0, np.maximum(time, 1.0 / np.log10(max(m * n, 10))), 1.0)
+    tau, varying = np.ones(len(total)), np.flatnonzero(total > 0)
+    tau[varying] = _autocorrelation_times(centred[varying], within[varying], total[varying])
+    # Antithetic chains may have larger sizes than independent draws, up to the usual bound.
+    return draws / np.where(total > 0, np.maximum(tau, 1.0 / np.log10(max(m * n, 10))), 1.0)
 
 
 def _autocorrelation_times(centred: np.ndarray, within: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Integrated autocorrelation times of series `(S, chains, n)`, of variances within chains and in all `(S,)`.
 
-    The first lags decide about most series. Only those whose sequence goes on beyond them are transformed.
+    Most sequences end within the first lags. Only the others need the Fourier transform.
     """
     n = centred.shape[2]
     scale = n / (n - 1) / total
-    time, lowest, pending = np.full(len(total), -1.0), np.full(len(total), np.inf), np.arange(len(total))
+    tau, lowest, pending = np.full(len(total), -1.0), np.full(len(total), np.inf), np.arange(len(total))
     for lag in range(0, min(n - 1, _FEW_LAGS), 2):
         lowest = np.minimum(lowest, sum(1.0 - (within - _lagged(centred, k)) * scale for k in (lag, lag + 1)))
-        time[pending] += 2.0 * np.maximum(lowest, 0.0)
-        goes_on = lowest > 0
-        if not goes_on.all():
-            centred, within, scale = (part[goes_on] for part in (centred, within, scale))
-            lowest, pending = lowest[goes_on], pending[goes_on]
+        tau[pending] += 2.0 * np.maximum(lowest, 0.0)
+        positive = lowest > 0
+        if not positive.all():
+            centred, within, scale = (part[positive] for part in (centred, within, scale))
+            lowest, pending = lowest[positive], pending[positive]
     if pending.size and n - 1 > _FEW_LAGS:
         rho = 1.0 - (within[:, None] - _autocovariance(centred, _FEW_LAGS)) * scale[:, None]
         pairs = rho[:, : rho.shape[1] // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
         monotone = np.minimum.accumulate(np.c_[lowest, pairs], axis=1)[:, 1:]
-        time[pending] += 2.0 * np.maximum(monotone, 0.0).sum(axis=1)
-    return time
+        tau[pending] += 2.0 * np.maximum(monotone, 0.0).sum(axis=1)
+    return tau
 
 
 def _lagged(centred: np.ndarray, lag: int) -> np.ndarray:
@@ -140,8 +139,8 @@ def split_r_hat(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     return np.where(within > 0, ratio, np.where(between > 0, np.inf, 1.0))
 
 
-def calibration_table(probability: np.ndarray, right: np.ndarray, bins: int = 10) -> list[tuple[float, float, int]]:
-    """Mean stated probability, share right and count of every one of even bins that is not empty."""
+def calibration_table(probability: np.ndarray, correct: np.ndarray, bins: int = 10) -> list[tuple[float, float, int]]:
+    """Mean stated probability, share of correct values and count, for each non-empty bin of equal width."""
     number = np.minimum((np.asarray(probability) * bins).astype(int), bins - 1)
     groups = [number == b for b in np.unique(number)]
-    return [(float(probability[g].mean()), float(np.mean(right[g])), int(g.sum())) for g in groups]
+    return [(float(probability[g].mean()), float(np.mean(correct[g])), int(g.sum())) for g in groups]

@@ -37,8 +37,8 @@ def version(name: str) -> tuple[int, int]:
     >>> version("jax") >= (0, 7)
     True
     """
-    found = re.match(r"(\d+)\.(\d+)", _text(name))
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", _text(name))
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 @cache
@@ -62,20 +62,20 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
         MissingExtraError: it is not installed.
         BayesreconError: it is too old, or cannot be imported together with the other installed packages.
     """
-    whole = name.partition(".")[0]
-    if (0, 0) < version(whole) < least:
+    distribution = name.partition(".")[0]
+    if (0, 0) < version(distribution) < least:
         raise BayesreconError(
-            f"{feature} needs {whole} {least[0]}.{least[1]} or newer, and {_text(whole)} is installed: "
+            f"{feature} needs {distribution} {least[0]}.{least[1]} or newer, and {_text(distribution)} is installed: "
             f"pip install --upgrade 'bayesrecon[{extra}]'"
         )
     try:
         return importlib.import_module(name)
-    except Exception as error:  # libraries that do not belong together fail in many ways when they are imported
-        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == whole:
+    except Exception as error:  # incompatible versions of libraries raise errors of many types
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == distribution:
             raise MissingExtraError(feature, extra) from error
         raise BayesreconError(
-            f"{feature}: {whole} {_text(whole)} is installed but does not import ({first_line(error)}): "
-            f"versions that do not belong together? pip install --upgrade 'bayesrecon[{extra}]'"
+            f"{feature}: {distribution} {_text(distribution)} is installed but does not import ({first_line(error)}): "
+            f"are the versions compatible? pip install --upgrade 'bayesrecon[{extra}]'"
         ) from error
 
 
@@ -159,8 +159,8 @@ def reading(source: object, kind: str) -> Generator[None]:
 
 def near(name: str, known: Iterable[str], most: int = 3) -> str:
     """`"; did you mean a, b?"` for a misspelt name, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
-    return f"; did you mean {', '.join(close)}?" if close else ""
+    similar = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    return f"; did you mean {', '.join(similar)}?" if similar else ""
 
 
 def beside(path: str | os.PathLike[str]) -> str:
@@ -173,10 +173,10 @@ def beside(path: str | os.PathLike[str]) -> str:
         return "; it is a folder: name a file in it"
     folder, name = os.path.split(os.fspath(path))
     try:
-        there = os.listdir(folder or ".")
+        names = os.listdir(folder or ".")
     except OSError:
         return f"; check the path: the folder {folder} does not exist"
-    return near(name, there) or "; check the path"
+    return near(name, names) or "; check the path"
 
 
 def visible(text: str) -> str:
@@ -188,13 +188,13 @@ def visible(text: str) -> str:
     >>> print(visible("mu\\x1b[31m and \\u202etxt.nc"))
     mu\\x1b[31m and \\u202etxt.nc
     """
-    return "".join(_spelt(c) if unicodedata.category(c) in _UNSEEN and c not in "\n\t" else c for c in text)
+    return "".join(_escaped(c) if unicodedata.category(c) in _CONTROL and c not in "\n\t" else c for c in text)
 
 
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction and the like, halves of pairs, ends of lines
+_CONTROL = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control and format characters, surrogates, line and paragraph separators
 
 
-def _spelt(character: str) -> str:
+def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 

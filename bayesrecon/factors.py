@@ -4,19 +4,18 @@ import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 
 CONTRASTS = ("treatment", "sum", "helmert", "polynomial")
-"""Codings of K levels in K - 1 columns; "treatment" is that of exclusive dummies, its baseline left out."""
+"""Codings of K levels in K - 1 columns. "treatment" has a dummy for each level except the baseline."""
 
 BASELINE = "baseline"
-"""The level that has no column, where nobody names it."""
+"""Name of the level without a column, if it is not known."""
 
-_MOST_LEVELS = 1000  # as many as a table has lines at most
+_MOST_LEVELS = 1000  # largest number of lines of a table
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ class Factor:
             rows, columns = np.indices((count, count - 1))
             return np.where(rows <= columns, -1.0, np.where(rows == columns + 1, columns + 1.0, 0.0))
         powers = np.vander(np.arange(count) - (count - 1) / 2, count, increasing=True)
-        found, triangle = np.linalg.qr(powers)
-        return (found * np.sign(np.diag(triangle)))[:, 1:]
+        orthogonal, triangle = np.linalg.qr(powers)
+        return (orthogonal * np.sign(np.diag(triangle)))[:, 1:]
 
 
 def _levels(columns: Sequence[str], contrast: str) -> tuple[str, ...]:
@@ -93,22 +92,21 @@ def stated_factors(stated: object, fields: Sequence[str]) -> tuple[Factor, ...]:
     """
     if not isinstance(stated, Mapping):
         raise BayesreconError(f"factors: expected {{name: columns}}, got a {type(stated).__name__}")
-    found: list[Factor] = []
-    for name, one in stated.items():
-        factor = one if isinstance(one, Factor) else None
-        given: Any = one if factor is None else factor.columns
-        patterns = (given,) if isinstance(given, str) else tuple(given)
+    factors: list[Factor] = []
+    for name, statement in stated.items():
+        stated_columns = statement.columns if isinstance(statement, Factor) else statement
+        patterns = (stated_columns,) if isinstance(stated_columns, str) else tuple(stated_columns)
         columns = [field for column in patterns for field in _matching(str(name), str(column), fields)]
-        if factor is None:
-            found.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))
-            continue
-        levels = factor.levels if len(columns) == len(factor.columns) else ()
-        found.append(Factor(str(name), tuple(columns), levels, factor.contrast))
-    every = [column for factor in found for column in factor.columns]
-    for column in every:
-        if every.count(column) > 1:
+        if isinstance(statement, Factor):
+            levels = statement.levels if len(columns) == len(statement.columns) else ()
+            factors.append(Factor(str(name), tuple(columns), levels, statement.contrast))
+        else:
+            factors.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))
+    all_columns = [column for factor in factors for column in factor.columns]
+    for column in all_columns:
+        if all_columns.count(column) > 1:
             raise BayesreconError(f"factors: {column} is a column of two factors")
-    return tuple(found)
+    return tuple(factors)
 
 
 def _short(name: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -119,19 +117,19 @@ def _short(name: str, columns: Sequence[str]) -> tuple[str, ...]:
 def _matching(name: str, column: str, fields: Sequence[str]) -> list[str]:
     plain = re.sub(r"\W", "_", column)
     exact = [field for field in fields if field in (column, plain)]
-    found = exact or [field for field in fields if fnmatch.fnmatchcase(field, column)]
-    if not found:
+    matching = exact or [field for field in fields if fnmatch.fnmatchcase(field, column)]
+    if not matching:
         raise BayesreconError(
             f"factors: {column!r} of {name} is not a field ({', '.join(fields)}){near(column, list(fields))}"
         )
-    return found
+    return matching
 
 
 _CODED = re.compile(r"(?:C\((?P<inside>[^,()]+)(?P<how>,.*)?\)|(?P<bare>[\w.]+))\[(?P<coding>[TSH])\.(?P<level>.*)\]$")
-_R = re.compile(
-    r"(?:as\.)?(?:factor|ordered)\((?P<bare>[\w.$]+)\)(?P<level>.+)$"
-)  # `factor(g)2`, which R writes as it stands
-_PLAIN = re.compile(r"(?P<bare>\w+?)_+(?P<coding>[TSH])_(?P<level>\w+?)_+$")  # the same as a field is called
+_R = re.compile(r"(?:as\.)?(?:factor|ordered)\((?P<bare>[\w.$]+)\)(?P<level>.+)$")  # `factor(g)2`
+_PLAIN = re.compile(
+    r"(?P<bare>\w+?)_+(?P<coding>[TSH])_(?P<level>\w+?)_+$"
+)  # the same with the characters of a field's name
 _STATA = re.compile(r"(?P<level>\d+)(?:bn?|o)?\.(?P<bare>[A-Za-z_]\w*)$")
 _SPSS = re.compile(r"\[(?P<bare>\w+)=(?P<level>.+)\]$")
 _POLYNOMIAL = re.compile(
@@ -143,7 +141,7 @@ _DEGREES = {"Linear": 1, "Quadratic": 2, "Cubic": 3, "L": 1, "Q": 2, "C": 3}
 
 
 def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
-    """Factors that the names of columns tell beyond doubt, by what formulas of Python, R, Stata and SPSS write.
+    """Factors that the names of columns identify, as written by formulas of Python, R, Stata and SPSS.
 
     `g[T.b]`, `C(g)[T.b]`, `C(g, Sum)[S.a]`, `C(g, Helmert)[H.b]`, `C(g, Poly).Linear`, `g.L`, `factor(g)2`,
     `2.g`, `[g=2]`.
@@ -167,9 +165,9 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
         elif (match := _POLYNOMIAL.match(column)) is not None:
             name = (match["inside"] or match["bare"]).strip()
             degrees.setdefault(name, {})[int(match["power"] or _DEGREES[match["word"]])] = column
-    found = []
-    for (name, contrast), pairs in coded.items():
-        names, levels = zip(*pairs, strict=True)
+    factors = []
+    for (name, contrast), coded_columns in coded.items():
+        names, levels = zip(*coded_columns, strict=True)
         all_levels: tuple[str, ...] = ()
         if contrast == "treatment":
             all_levels = (baselines.get(name, BASELINE), *levels)
@@ -178,46 +176,47 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
         elif contrast == "helmert":
             all_levels = ("first", *levels)
         if len(set(all_levels)) == len(all_levels):
-            found.append(Factor(name, tuple(names), all_levels, contrast))
-    for name, by in degrees.items():
-        if len(by) > 1 and sorted(by) == list(range(1, len(by) + 1)):
-            found.append(Factor(name, tuple(by[k] for k in sorted(by)), (), "polynomial"))
-    return tuple(found)
+            factors.append(Factor(name, tuple(names), all_levels, contrast))
+    for name, column_of_degree in degrees.items():
+        if len(column_of_degree) > 1 and sorted(column_of_degree) == list(range(1, len(column_of_degree) + 1)):
+            factors.append(Factor(name, tuple(column_of_degree[k] for k in sorted(column_of_degree)), (), "polynomial"))
+    return tuple(factors)
 
 
 _NUMBERED = re.compile(r"(?P<stem>.*?[A-Za-z_.])(?P<level>\d+)$")
 _UNDERSCORED = re.compile(r"(?P<stem>\w+?)_(?P<level>[A-Za-z0-9]+)$")
-_STEM = 3  # letters that names have in common, from which what follows them may be levels
+_STEM = 3  # shortest common prefix of letters
 
 
 def families(columns: Sequence[str]) -> tuple[Factor, ...]:
-    """Columns that may be the levels of one variable, as their names begin alike: `gb` and `gc` of R, `g2` and `g3`,
-    `g_b` and `g_c`. Nothing says that they are.
+    """Groups of columns that may code one variable, because their names have a common prefix.
+
+    Examples are `gb` and `gc` (of R), `g2` and `g3`, `g_b` and `g_c`.
 
     >>> [f.columns for f in families(["age", "g2", "g3", "grouptrt1", "grouptrt2"])]
     [('g2', 'g3'), ('grouptrt1', 'grouptrt2')]
     """
-    left, found = list(dict.fromkeys(columns)), []
+    remaining, factors = list(dict.fromkeys(columns)), []
     for pattern in (_UNDERSCORED, _NUMBERED):
         stems: dict[str, list[str]] = {}
-        for column in left:
+        for column in remaining:
             if (match := pattern.match(column)) is not None:
                 stems.setdefault(match["stem"], []).append(column)
-        for stem, members in stems.items():
-            if len(members) > 1:
-                found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
-                left = [column for column in left if column not in members]
-    while left:
-        first, *rest = left
+        for stem, columns_of_stem in stems.items():
+            if len(columns_of_stem) > 1:
+                factors.append(Factor(stem.strip("_."), tuple(columns_of_stem), _short(stem, columns_of_stem)))
+                remaining = [column for column in remaining if column not in columns_of_stem]
+    while remaining:
+        first, *rest = remaining
         stem = max((_common(first, other) for other in rest), key=len, default="")
-        members = [c for c in left if len(stem) >= _STEM and c.startswith(stem)]
-        if len(members) > 1:
-            found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
-        left = [column for column in rest if column not in members]
-    return tuple(sorted(found, key=lambda factor: list(columns).index(factor.columns[0])))
+        columns_of_stem = [c for c in remaining if len(stem) >= _STEM and c.startswith(stem)]
+        if len(columns_of_stem) > 1:
+            factors.append(Factor(stem.strip("_."), tuple(columns_of_stem), _short(stem, columns_of_stem)))
+        remaining = [column for column in rest if column not in columns_of_stem]
+    return tuple(sorted(factors, key=lambda factor: list(columns).index(factor.columns[0])))
 
 
-def _common(one: str, other: str) -> str:
-    """What two names begin with."""
-    count = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return one[:count]
+def _common(first: str, second: str) -> str:
+    """The common prefix of two names."""
+    length = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+    return first[: min(len(first), len(second)) if length is None else length]

@@ -60,7 +60,7 @@ class Noise:
 
 
 NO_CORRELATIONS = "the correlations of the estimates were not given"
-"""The reason, in notes and audits, for which a release gives limits instead of equations."""
+"""The reason, in notes and audits, why a release gives limits instead of equations."""
 
 _SLACK = 1e-9  # relative tolerance for a lower limit above an upper one
 
@@ -102,9 +102,9 @@ class Statements(dict[str, Limit]):
         """
         combined, failures = dict(self), [*self.failures, *other.failures]
         for name, limit in other.items():
-            mine = combined.get(name, Limit())
-            low, high = max(mine.lower, limit.lower), min(mine.upper, limit.upper)
-            estimate = mine.estimate if mine.estimate is not None else limit.estimate
+            limit_before = combined.get(name, Limit())
+            low, high = max(limit_before.lower, limit.lower), min(limit_before.upper, limit.upper)
+            estimate = limit_before.estimate if limit_before.estimate is not None else limit.estimate
             if low > high + _SLACK * (1 + abs(high)):
                 failures.append(f"no data give this table: {name} would be at least {low:.6g}, and at most {high:.6g}")
             elif estimate is not None:

@@ -1,16 +1,17 @@
 """What the attacker knows in advance. It is checked once at the start of every verb."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.factors import Factor, stated_factors
-from bayesrecon.model import Field, Model
-from bayesrecon.stated import parse, whole_numbers
+from bayesrecon.model import Field, Model, Records
+from bayesrecon.stated_domains import parse, whole_numbers
 
 
 class Knows(TypedDict, total=False):
@@ -34,20 +35,20 @@ class Knows(TypedDict, total=False):
     unit: str | Sequence[str] | None
     total: float | None
     domain: Mapping[str, Any] | None
-    factors: Mapping[str, Any] | None
+    factors: Mapping[str, Factor | str | Sequence[str]] | None
     fit_weights: str | None
     offset: bool | None
 
 
-_DECIMALS = 12  # of the values that contrasts take, which square roots leave inexact
+_DECIMALS = 12  # to which the values of contrasts are rounded, as square roots are inexact
 
 _LISTED = 4  # words in a message
 
-_CODES = 32  # whole numbers between two ends, below which each is a level, as of bounds that a program states
+_CODES = 32  # a range of fewer whole numbers is a list of levels, as for bounds in a program
 
 KNOWS = tuple(Knows.__annotations__)
 OF_FITS = ("fit_weights", "offset")
-"""What is known of the fit behind a table, not of its records."""
+"""Keywords about the fit behind a table, not about its records."""
 OF_RECORDS = tuple(name for name in KNOWS if name not in OF_FITS)
 FIT_WEIGHTS = ("frequency", "analytic", "none")
 _REGRESSIONS = ("ols", "logit", "poisson")  # whose tables do not say how records were weighed
@@ -67,8 +68,8 @@ def check_keywords(given: Mapping[str, object], verb: str, uses: Sequence[str] =
                 + (option if name in ("metric", "coordinates") else why)
             )
         if value is not None and name not in uses:
-            taken = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
-            raise BayesreconError(f"{verb} has no use for {name}=: {taken}")
+            accepted = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
+            raise BayesreconError(f"{verb} has no use for {name}=: {accepted}")
 
 
 def refuse_renamed(given: Mapping[str, object], verb: str) -> None:
@@ -104,7 +105,7 @@ class Knowledge:
     known: dict[str, np.ndarray] = field(default_factory=dict)
     unit: str | tuple[str, ...] | None = None
     total: float | None = None
-    identities: Mapping[str, Any] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Array], float]] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
     fit_weights: str | None = None
     offset: bool | None = None
@@ -112,19 +113,19 @@ class Knowledge:
 
     @property
     def presumed(self) -> str:
-        """Ranges that nobody stated, of fields that are not known, in words."""
+        """Presumed ranges of unknown fields, in words."""
         unknown = {k: f.domain for k, f in self.fields.items() if k not in self.known}
         return " and ".join(f"{k} is {d.words} (presumed)" for k, d in unknown.items() if d.presumed)
 
     @property
     def aside(self) -> list[str]:
-        """Fields that are no unknown quantities: those that are known, and the group."""
+        """Fields that are not unknown: the known fields, and the group."""
         group = [self.unit] if isinstance(self.unit, str) and self.unit not in self.known else []
         return [*self.known, *group]
 
     @property
     def levels(self) -> list[float]:
-        """The units: those that are known to have one record each, or all groups there are."""
+        """The values of the unit: those in the known field, or all possible groups."""
         if self.unit is None:
             return []
         assert isinstance(self.unit, str)
@@ -137,7 +138,8 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
 
     Raises `BayesreconError` naming the field and the remedy.
     """
-    known, unit, total, domain, factors = (knows.get(name) for name in OF_RECORDS)
+    known, unit, total = knows.get("known"), knows.get("unit"), knows.get("total")
+    domain, factors = knows.get("domain"), knows.get("factors")
     weights, offset = _of_fit(model, knows)
     fields = dict(model.fields)
     for source, given in (("domain", domain), ("known", known)):
@@ -155,11 +157,11 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
         new = parse(spec, name)
         narrower = _narrowed(fields[name].domain, new, name) if isinstance(spec, tuple) else new
         fields[name] = replace(fields[name], domain=narrower)
-    table = {name: _values(fields[name], name, values) for name, values in (known or {}).items()}
-    counts = {name: len(v) for name, v in table.items()}
+    columns = {name: _values(fields[name], name, values) for name, values in (known or {}).items()}
+    counts = {name: len(v) for name, v in columns.items()}
     if len(set(counts.values())) > 1:
         raise BayesreconError(f"known fields differ in length: {', '.join(f'{k} {n}' for k, n in counts.items())}")
-    unit = _unit(unit, table, fields)
+    unit = _unit(unit, columns, fields)
     rows = next(iter(counts.values()), None)
     if total is not None:
         if not (np.isfinite(total) and total > 0):
@@ -167,8 +169,8 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
         if rows is not None and total != rows:
             raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
     count = float(rows) if rows is not None else total
-    found = Knowledge(fields, table, unit, count, model.identities, coded, weights, offset)
-    return replace(found, total=None, records=count) if weights == "analytic" else found
+    knowledge = Knowledge(fields, columns, unit, count, model.identities, coded, weights, offset)
+    return replace(knowledge, total=None, records=count) if weights == "analytic" else knowledge
 
 
 def _of_fit(model: Model, knows: Mapping[str, object]) -> tuple[str | None, bool | None]:
@@ -193,7 +195,7 @@ def _of_fit(model: Model, knows: Mapping[str, object]) -> tuple[str | None, bool
 
 
 def _coding(values: Any) -> str:
-    """How words are coded, for a message.
+    """A hint for a message that says how words are coded; empty if the values are not words.
 
     >>> _coding(["yes", "no", "yes"])
     ": words are coded as the fit coded them (scikit-learn counts its sorted classes_ from 0: 'no' 0, 'yes' 1)"
@@ -214,33 +216,37 @@ def _coded(fields: Mapping[str, Field]) -> list[str]:
     return [name for name, one in fields.items() if not one.shape]
 
 
-def _unit(unit: str | None, known: dict[str, np.ndarray], fields: dict[str, Field]) -> str | tuple[str, ...] | None:
+def _unit(
+    unit: str | Sequence[str] | None, known: dict[str, np.ndarray], fields: dict[str, Field]
+) -> str | tuple[str, ...] | None:
     """The unit, checked: known fields that tell the records apart, or one field that is a group."""
     if unit is None:
         return None
     names = (unit,) if isinstance(unit, str) else tuple(unit)
-    shown = repr(names[0] if len(names) == 1 else names)
-    group = len(names) == 1 and names[0] in fields and fields[names[0]].domain.kind == "levels"
-    if len(names) == 1 and group and names[0] not in known:
+    quoted = repr(names[0] if len(names) == 1 else names)
+    is_group = len(names) == 1 and names[0] in fields and fields[names[0]].domain.kind == "levels"
+    if len(names) == 1 and is_group and names[0] not in known:
         return names[0]
     missing = [name for name in names if name not in known]
     if missing or not names:
         remedy = f"; pass known={{{missing[0]!r}: values}}" if missing else ""
-        raise BayesreconError(f"unit={shown} must be one of the known fields{remedy}")
+        raise BayesreconError(f"unit={quoted} must be one of the known fields{remedy}")
     if any(known[name].ndim != 1 for name in names):
-        raise BayesreconError(f"unit={shown}: a unit is named by fields of one number each")
+        raise BayesreconError(f"unit={quoted}: a unit is named by fields of one number each")
     if len(np.unique(np.stack([known[name] for name in names]), axis=1).T) != len(known[names[0]]):
-        raise BayesreconError(f"unit={shown}: every unit has one record, but its known values repeat; name more fields")
+        raise BayesreconError(
+            f"unit={quoted}: every unit has one record, but its known values repeat; name more fields"
+        )
     return names[0] if len(names) == 1 else names
 
 
 def _narrowed(old: Domain, new: Domain, name: str) -> Domain:
-    """What an interval leaves of a domain: whole numbers stay whole numbers, and listed values listed values. It takes
-    the place of one that was presumed."""
+    """The intersection of a domain and an interval, of the same kind as the domain; a presumed domain is replaced."""
     if old.presumed:
-        whole = whole_numbers(new.low, new.high, name)
-        few = whole.width < _CODES
-        return Domain("levels", levels=tuple(np.arange(whole.low, whole.high + 1).tolist())) if few else whole
+        integers = whole_numbers(new.low, new.high, name)
+        if integers.width >= _CODES:
+            return integers
+        return Domain("levels", levels=tuple(np.arange(integers.low, integers.high + 1).tolist()))
     if old.kind == "levels":
         levels = tuple(v for v in old.levels if new.low <= v <= new.high)
         if not levels:
@@ -281,28 +287,29 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
 
 
 def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known, with the factors that a model remembers of its formula and nobody stated."""
-    own, stated = model.settings.get("factors") or {}, knows.get("factors") or {}
-    taken = {c for f in stated_factors(stated, _coded(model.fields)) for c in f.columns} if own and stated else set()
-    more = {name: columns for name, columns in own.items() if not taken & set(columns)}
+    """The knowledge with further factors from the model's formula, whose columns are in no stated factor."""
+    of_formula, stated = model.settings.get("factors") or {}, knows.get("factors") or {}
+    factors = stated_factors(stated, _coded(model.fields)) if of_formula and stated else ()
+    taken = {column for factor in factors for column in factor.columns}
+    more = {name: columns for name, columns in of_formula.items() if not taken & set(columns)}
     return {**knows, "factors": {**more, **stated}} if more else dict(knows)
 
 
 def of_model(knows: Mapping[str, object], model: Model) -> Knows:
-    """What is known of one of several releases: of fields that its records have.
+    """The knowledge restricted to the fields of this model, if there are several releases.
 
     >>> from bayesrecon.models.estimators import ols
     >>> of_model({"total": 15, "domain": {"x": "binary", "z": "binary"}}, ols(["x"]))
     {'total': 15, 'domain': {'x': 'binary'}}
     """
 
-    def kept(name: str, value: object) -> Any:
+    def restricted(name: str, value: object) -> Any:
         if name == "factors" and isinstance(value, Mapping):
             return {k: v for k, v in value.items() if _has(v, model)}
         return {k: v for k, v in value.items() if k in model.fields} if isinstance(value, Mapping) else value
 
-    found = {name: kept(name, value) for name, value in knows.items() if value is not None}
-    return cast(Knows, {name: value for name, value in found.items() if not isinstance(value, Mapping) or value})
+    knowledge = {name: restricted(name, value) for name, value in knows.items() if value is not None}
+    return cast(Knows, {name: value for name, value in knowledge.items() if not isinstance(value, Mapping) or value})
 
 
 def _has(factor: object, model: Model) -> bool:

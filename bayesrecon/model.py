@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Params = dict[str, Any]
+"""Arrays of parameters by name."""
+
 Progress = Callable[[str, float], None]
-"""Called with a label and the fraction done."""
+"""Function that is called with a label and the fraction done."""
 
 
 class Transform(Protocol):
     """A bijection from unconstrained to constrained values. NumPyro's transforms have this interface."""
 
-    def __call__(self, x: Array) -> Any: ...
-    def _inverse(self, y: Array) -> Any: ...
-    def log_abs_det_jacobian(self, x: Array, y: Array) -> Any: ...
+    def __call__(self, x: Array) -> Array: ...
+    def _inverse(self, y: Array) -> Array: ...
+    def log_abs_det_jacobian(self, x: Array, y: Array) -> Array: ...
     def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]: ...
 
 
@@ -75,7 +77,7 @@ class Parameter:
 
     def unconstrained(self, value: Array) -> jax.Array:
         """The unconstrained form of a value of this parameter."""
-        return self.transform._inverse(value)
+        return jnp.asarray(self.transform._inverse(value))  # pyright: ignore[reportPrivateUsage]  # NumPyro's name
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +180,7 @@ class Model:
     log_lik_at: Callable[[Params, Records], jax.Array]
     log_prior_at: Callable[[Params], jax.Array]
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
-    program: Callable[..., Any] | None = None
+    program: Callable[..., object] | None = None
     simulate: Callable[[Params, Records, jax.Array], Records] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Array], float]] = field(default_factory=dict)
@@ -210,18 +212,18 @@ class Model:
 
     def split(self, theta: Array) -> Params:
         """Unconstrained values by parameter name, for `theta (d,)`."""
-        parts, start = {}, 0
+        values_by_name, start = {}, 0
         for p in self.parameters:
-            parts[p.name] = theta[start : start + p.size].reshape(p.free_shape)
+            values_by_name[p.name] = theta[start : start + p.size].reshape(p.free_shape)
             start += p.size
-        return parts
+        return values_by_name
 
     def constrain(self, theta: Array) -> Params:
         """Parameters in their own space, from one unconstrained vector `(d,)`."""
         free = self.split(theta)
         return {p.name: p.transform(free[p.name]) for p in self.parameters}
 
-    def unconstrain(self, params: Mapping[str, Array | float]) -> jax.Array:
+    def unconstrain(self, params: Mapping[str, npt.ArrayLike]) -> jax.Array:
         """The unconstrained vector `(d,)` of one set of parameters."""
         return jnp.concatenate(
             [jnp.reshape(p.unconstrained(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
@@ -249,7 +251,7 @@ class Model:
 
     @functools.cached_property
     def untempered(self) -> "Model":
-        """The model that the records themselves follow."""
+        """The model with power one, which the records follow."""
         if self.power == 1:
             return self
         return replace(self, name=self.name.removesuffix(power_suffix(self.power)), power=1.0)
@@ -263,12 +265,12 @@ class Model:
                     f"coordinates='constrained' is not available: the support of {p.name} is not a box; "
                     "use coordinates='unconstrained'"
                 )
-        boxes = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
+        untransformed = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
         gaussian = self.gaussian
         if gaussian is not None and gaussian.scale is not None:
-            owner = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
-            gaussian = replace(gaussian, logarithm=owner.bounds != (0.0, math.inf))
-        return replace(self, parameters=boxes, gaussian=gaussian)
+            parameter = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
+            gaussian = replace(gaussian, logarithm=parameter.bounds != (0.0, math.inf))
+        return replace(self, parameters=untransformed, gaussian=gaussian)
 
 
 class Atoms(Protocol):
@@ -297,11 +299,13 @@ def power_suffix(power: float) -> str:
 
 
 def listed(names: tuple[str, ...], most: int = 6) -> str:
+    """The first names, separated by commas, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def as_html(text: str) -> str:
+    """The text as HTML code."""
     return f"<code>{html.escape(text)}</code>"
 
 
@@ -333,5 +337,7 @@ def entry(name: str, index: tuple[int, ...]) -> str:
 @functools.partial(jax.jit, static_argnames="model")
 def simulated(model: Model, theta: jax.Array, records: Records, keys: jax.Array) -> Records:
     """Records `{field: (S, M, *shape)}` with their responses drawn anew, for S parameters `(S, d)` and keys."""
-    simulate: Any = model.simulate
+    simulate = model.simulate
+    if simulate is None:
+        raise BayesreconError(f"{model.name} cannot simulate records")
     return jax.vmap(lambda t, key: simulate(model.constrain(t), records, key))(theta, keys)

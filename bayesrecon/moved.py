@@ -1,4 +1,4 @@
-"""Names that have another place, or are others, than a version ago."""
+"""Deprecated names: those that have moved or were renamed since the last version."""
 
 import importlib
 import warnings
@@ -7,21 +7,21 @@ from typing import Any
 
 
 def now_in(package: str, places: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Where names are that have moved into modules or packages of a package.
+    """Full new names of names that have moved into modules or sub-packages of a package.
 
     >>> now_in("bayesrecon", {"types": ("Model", "Release")})["Release"]
     'bayesrecon.types.Release'
     """
-    return {name: f"{package}.{place}.{name}" for place, names in places.items() for name in names}
+    return {name: f"{package}.{module}.{name}" for module, names in places.items() for name in names}
 
 
-def moved(package: str, names: Mapping[str, str], rest: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
-    """A `__getattr__` that finds such names for one version more, with a warning.
+def moved(package: str, names: Mapping[str, str], fallback: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """A `__getattr__` for a package that still finds moved names, with a deprecation warning.
 
     Args:
-        package: that they were in.
-        names: where each is now, `package.name`.
-        rest: finds what else is looked for.
+        package: the package that had the names.
+        names: `{old name: full new name}`.
+        fallback: function for other names; by default they raise an `AttributeError`.
 
     >>> import pytest
     >>> find = moved("bayesrecon", {"Model": "bayesrecon.types.Model"})
@@ -32,12 +32,12 @@ def moved(package: str, names: Mapping[str, str], rest: Callable[[str], Any] | N
 
     def find(name: str) -> Any:
         if name not in names:
-            if rest is not None:
-                return rest(name)
+            if fallback is not None:
+                return fallback(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        place, _, own = names[name].rpartition(".")
-        text = f"{package}.{name} is {names[name]}; the next version has that alone"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(place), own)
+        module, _, attribute = names[name].rpartition(".")
+        message = f"{package}.{name} is {names[name]}; the next version has that alone"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(module), attribute)
 
     return find

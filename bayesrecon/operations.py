@@ -27,21 +27,21 @@ class Step:
 
     Attributes:
         operation: an equation of the trace.
-        takes, gives: numbers of the values that it takes and returns.
+        inputs, outputs: numbers of the values that it takes and returns.
     """
 
     operation: core.JaxprEqn
-    takes: tuple[int, ...]
-    gives: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
 
     def run(self, values: dict[int, Any]) -> None:
         """Compute the results, and add them to the values by their numbers."""
-        primitive, arguments = self.operation.primitive, [values[k] for k in self.takes]
+        primitive, arguments = self.operation.primitive, [values[k] for k in self.inputs]
         bound: Any = primitive.get_bind_params(self.operation.params)
         functions, params = bound if isinstance(bound, tuple) else ((), bound)  # JAX before 0.10 separates functions
         with self.operation.ctx.manager:
             result: Any = primitive.bind(*functions, *arguments, **params)
-        values.update(zip(self.gives, result if primitive.multiple_results else [result], strict=True))
+        values.update(zip(self.outputs, result if primitive.multiple_results else [result], strict=True))
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Operations:
     Attributes:
         steps: in order.
         arguments, results: numbers of values.
-        known: values of constants, by their numbers.
+        constants: values of constants, by their numbers.
     """
 
     steps: list[Step]
     arguments: list[int]
-    known: dict[int, Any]
+    constants: dict[int, Any]
     results: list[int]
 
 
@@ -68,21 +68,21 @@ def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) ->
         inlined: operations that are replaced by the programs that they call.
     """
     steps: list[Step] = []
-    known: dict[int, Any] = {}
-    seen: dict[Any, Any] = {}  # repeated operations on the same values count once: each use splits parameters anew
+    constants: dict[int, Any] = {}
+    numbered: dict[Any, Any] = {}  # numbers of constants and results; repeated operations share one number
     count = 0
 
-    def fresh() -> int:
+    def new_number() -> int:
         nonlocal count
         count += 1
         return count
 
     def constant(value: Any) -> int:
         key = (str(getattr(value, "dtype", type(value))), str(value)) if jnp.ndim(value) == 0 else id(value)
-        if key not in seen:
-            seen[key] = fresh()
-            known[seen[key]] = value
-        return seen[key]
+        if key not in numbered:
+            numbered[key] = new_number()
+            constants[numbered[key]] = value
+        return numbered[key]
 
     def walk(jaxpr: core.Jaxpr, consts: Sequence[Any], arguments: Sequence[int]) -> list[int]:
         numbers = dict(zip(jaxpr.constvars, map(constant, consts), strict=True))
@@ -92,22 +92,22 @@ def operations_of(closed: core.ClosedJaxpr, inlined: Collection[str] = CALLS) ->
             return constant(atom.val) if isinstance(atom, core.Literal) else numbers[atom]
 
         for step in jaxpr.eqns:
-            takes = [number_of(a) for a in step.invars]
+            inputs = [number_of(a) for a in step.invars]
             inner = step.params.get("jaxpr") or step.params.get("call_jaxpr")
             if step.primitive.name in inlined and isinstance(inner, core.ClosedJaxpr):
-                gives = walk(inner.jaxpr, inner.consts, takes)
+                outputs = walk(inner.jaxpr, inner.consts, inputs)
             else:
-                key = (step.primitive.name, str(step.params), *takes)
-                if key not in seen:
-                    seen[key] = [fresh() for _ in step.outvars]
-                    steps.append(Step(step, tuple(takes), tuple(seen[key])))
-                gives = seen[key]
-            numbers |= dict(zip(step.outvars, gives, strict=True))
+                key = (step.primitive.name, str(step.params), *inputs)
+                if key not in numbered:
+                    numbered[key] = [new_number() for _ in step.outvars]
+                    steps.append(Step(step, tuple(inputs), tuple(numbered[key])))
+                outputs = numbered[key]
+            numbers |= dict(zip(step.outvars, outputs, strict=True))
         return [number_of(a) for a in jaxpr.outvars]
 
-    arguments = [fresh() for _ in closed.jaxpr.invars]
+    arguments = [new_number() for _ in closed.jaxpr.invars]
     results = walk(closed.jaxpr, closed.consts, arguments)
-    return Operations(steps, arguments, known, results)
+    return Operations(steps, arguments, constants, results)
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ def marked(program: Operations, parameters: Mapping[int, Mark]) -> dict[int, Mar
     """
     marks = dict(parameters)
     for step in program.steps:
-        inputs = [marks.get(k, FREE) for k in step.takes]
+        inputs = [marks.get(k, FREE) for k in step.inputs]
         if any(mark.names for mark in inputs):
-            marks |= dict.fromkeys(step.gives, _result_of(step.operation, inputs))
+            marks |= dict.fromkeys(step.outputs, _result_of(step.operation, inputs))
     return marks
 
 

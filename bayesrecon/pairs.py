@@ -86,7 +86,7 @@ def paired(before: Any, after: Any) -> Deletion:
         raise BayesreconError(
             f"one release holds {shortly(before.what)} and the other {shortly(after.what)}; supply two of one kind"
         )
-    same = before.model is after.model and before.theta.shape == after.theta.shape
-    if same and np.array_equal(before.theta, after.theta):
+    same_parameters = before.model is after.model and before.theta.shape == after.theta.shape
+    if same_parameters and np.array_equal(before.theta, after.theta):
         raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
     return before.pair(before, after)

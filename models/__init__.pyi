@@ -1,6 +1,6 @@
 from .adapter import from_numpyro as from_numpyro
+from .conversion import model_of as model_of
 from .density import from_density as from_density
-from .door import model_of as model_of
 from .losses import from_loss as from_loss
 from .margins import from_margin as from_margin
 from .margins import smoothed_relu as smoothed_relu

@@ -13,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
-from bayesrecon.models.described import program_fields, pymc_model
+from bayesrecon.models.descriptions import program_fields, pymc_model
 from bayesrecon.models.inspection import (
     Program,
     check_sites,
@@ -22,12 +22,12 @@ from bayesrecon.models.inspection import (
     log_prob,
     observed_supports,
     parameter,
-    plain,
     trace,
+    typical_values,
 )
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import domains_of
+from bayesrecon.stated_domains import domains_of
 
 
 @in_float64
@@ -111,22 +111,25 @@ def _adapted(
     forward: bool = False,
     gaussian: GaussianPredictor | None = None,
 ) -> tuple[Model, Callable[[], None]]:
-    """The model, and the check that its likelihood is a product over records."""
+    """The model, and a function that raises an error if its likelihood is not a product over records."""
     constants = dict(constants or {})
     title = name or getattr(program, "__name__", "program")
     _check_signature(program, record, constants, title)
     domains = domains_of(domain, record)
 
-    def dummy(count: int, seed: int = 0) -> dict[str, np.ndarray]:
+    def example_records(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)
-        return {k: plain(domains.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
+        return {
+            k: typical_values(domains.get(k, observed.get(k, REAL)), rng, (count, *shape))
+            for k, shape in record.items()
+        }
 
     observed: dict[str, Domain] = {}
-    # Neutral values first, to learn the observed sites' supports; then again inside the right domains.
-    for k, support in observed_supports(program, dummy(2), constants, title).items():
+    # Values near one show the supports of observed fields; later values lie in these supports.
+    for k, support in observed_supports(program, example_records(2), constants, title).items():
         if k in record:
             observed[k] = domain_of(support)
-    two, three = (inspect_sites(program, dummy(n), constants, title) for n in (2, 3))
+    two, three = (inspect_sites(program, example_records(n), constants, title) for n in (2, 3))
     check_sites(two, three, title)
     likelihood = [n for n, s in three.items() if s.kind in ("observed", "factor") and s.terms != two[n].terms]
     if not likelihood:
@@ -134,7 +137,11 @@ def _adapted(
             f"{title}: no observed site depends on the records; observe a field, "
             'e.g. numpyro.sample("y", ..., obs=y) inside a plate over the records'
         )
-    parameters = tuple(parameter(n, s, title) for n, s in three.items() if s.kind == "latent")
+    parameters = tuple(
+        parameter(n, s.shape, s.support, title)
+        for n, s in three.items()
+        if s.kind == "latent" and s.support is not None
+    )
     if not parameters:
         raise BayesreconError(f"{title} has no latent site, so it has no posterior")
 
@@ -144,30 +151,30 @@ def _adapted(
         return {k: fields[k].domain.typed(v) if k in fields else v for k, v in batch.items()}
 
     def log_probs(
-        params: dict[str, Array], batch: Mapping[str, Array], wanted: Callable[[str], bool] = lambda site: True
+        params: dict[str, Array], batch: Mapping[str, Array], included: Callable[[str], bool] = lambda site: True
     ) -> dict[str, jax.Array]:
         sites = trace(program, typed(batch), constants, title, params)
-        return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and wanted(n)}
+        return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and included(n)}
 
     def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
-        # What is not wanted would be compiled away, but traced and differentiated before that.
+        # Other sites would be compiled away, but only after they were traced and differentiated.
         values = log_probs(
             params, {k: jnp.asarray(v)[None] for k, v in record.items()}, lambda site: site in likelihood
         )
         return jnp.asarray(sum(jnp.sum(values[n]) for n in likelihood))
 
-    blank = {k: v[:1] for k, v in dummy(1).items()}
+    one_record = {k: v[:1] for k, v in example_records(1).items()}
 
     def log_prior_at(params: dict[str, Array]) -> jax.Array:
         # Observed sites that do not follow the records (a soft constraint, say) belong to the prior.
-        values = log_probs(params, blank, lambda site: site not in likelihood)
+        values = log_probs(params, one_record, lambda site: site not in likelihood)
         return jnp.asarray(sum((jnp.sum(v) for v in values.values()), start=jnp.zeros(())))
 
     def simulate(params: dict[str, Array], batch: dict[str, Array], key: jax.Array) -> dict[str, Array]:
         sites = trace(program, typed(batch), constants, title, params)
-        drawn = [n for n in likelihood if n in record and sites[n]["type"] == "sample"]
-        keys = jax.random.split(key, max(len(drawn), 1))
-        return {**batch, **{n: sites[n]["fn"].sample(k) for n, k in zip(drawn, keys, strict=False)}}
+        simulated = [n for n in likelihood if n in record and sites[n]["type"] == "sample"]
+        keys = jax.random.split(key, max(len(simulated), 1))
+        return {**batch, **{n: sites[n]["fn"].sample(k) for n, k in zip(simulated, keys, strict=False)}}
 
     model = Model(
         name=title,
@@ -185,10 +192,10 @@ def _adapted(
     )
     site, *others = likelihood
     if gaussian is None and not others and three[site].normal:
-        model = replace(model, gaussian=_gaussian(model, program, constants, site, dummy(2)))
+        model = replace(model, gaussian=_gaussian(model, program, constants, site, example_records(2)))
 
     def check() -> None:
-        _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
+        _check_factorises(model, log_probs, example_records(3, seed=1), likelihood, example_records(3, seed=2))
 
     return model, check
 
@@ -196,7 +203,7 @@ def _adapted(
 def _gaussian(
     model: Model, program: Program, constants: Mapping[str, object], name: str, batch: Records
 ) -> GaussianPredictor | None:
-    """The linear regression that a program with one normal site may be."""
+    """The form of a program with one normal site as a linear regression; None if it is none."""
 
     def response(params: Params, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
         site = trace(program, records, constants, model.name, params)[name]
@@ -233,16 +240,20 @@ def _check_factorises(
     likelihood: list[str],
     other: dict[str, np.ndarray],
 ) -> None:
-    """The joint density must be the sum over records, and the prior must not see the records."""
+    """Raise an error unless the joint log likelihood is the sum over records, and the prior ignores the records."""
 
     def evaluate(
         theta: Array, first: dict[str, Array], second: dict[str, Array]
     ) -> tuple[jax.Array | int, jax.Array, dict[str, jax.Array]]:
         params = model.constrain(theta)
-        joint, moved = log_probs(params, first), log_probs(params, second)
+        joint, joint_of_other = log_probs(params, first), log_probs(params, second)
         joint_sum = sum(jnp.sum(joint[n]) for n in likelihood)
         single = jnp.sum(jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, first))
-        return joint_sum, single, {n: jnp.sum(joint[n]) - jnp.sum(moved[n]) for n in joint if n not in likelihood}
+        return (
+            joint_sum,
+            single,
+            {n: jnp.sum(joint[n]) - jnp.sum(joint_of_other[n]) for n in joint if n not in likelihood},
+        )
 
     run = jax.jit(evaluate)
     # Unequal coordinates, so that exchanged latents show; further points where the likelihood vanishes.

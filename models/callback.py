@@ -11,19 +11,19 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 
-Pairs = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
+ValueAndGradient = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
 """`(theta (T, d), one record) -> values (T,), gradients (T, d)`."""
 
 _STEP = 1e-3
-"""Of differences, in units of the direction, a posterior standard deviation where the kernel asks: off by about 1e-7 of
-the second derivative where it itself changes over one unit."""
+"""Step of central differences, in lengths of the direction. The kernel's directions have about a posterior standard
+deviation; the relative error is about 1e-7 for a second derivative that varies on this scale."""
 
 _FARTHEST = 1e-3
-"""Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""
+"""Largest step in a coordinate, as a share of `1 + max |theta|`, for directions in other units."""
 
 
-def from_callback(pairs: Pairs) -> Callable[[Array, Records], jax.Array]:
-    """`f(theta (d,), record) -> scalar`, with first derivatives in theta from `pairs` and second ones by differences.
+def from_callback(value_and_gradient: ValueAndGradient) -> Callable[[Array, Records], jax.Array]:
+    """`f(theta (d,), record) -> scalar`, whose second derivatives in theta are differences of gradients.
 
     Raises:
         BayesreconError: where a derivative in the record, or a third one in theta, is taken.
@@ -34,11 +34,11 @@ def from_callback(pairs: Pairs) -> Callable[[Array, Records], jax.Array]:
     60.0
     """
 
-    def both_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
-        result = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
+    def both_on_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
+        result = _mapped(lambda t, z: np.column_stack(value_and_gradient(t, z)), np.shape(theta)[-1] + 1, theta, record)
         return result[..., 0], result[..., 1:]
 
-    def hessian_product_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
+    def hessian_product_on_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
         theta, v = np.broadcast_arrays(np.asarray(theta), np.asarray(v))
         d = theta.shape[-1]
 
@@ -46,7 +46,7 @@ def from_callback(pairs: Pairs) -> Callable[[Array, Records], jax.Array]:
             t, w = points[:, :d], points[:, d:]
             largest = np.maximum(np.abs(w).max(axis=1), np.finfo(float).tiny)
             h = np.minimum(_STEP, _FARTHEST * (1 + np.abs(t).max(axis=1)) / largest)[:, None]
-            return (pairs(t + h * w, z)[1] - pairs(t - h * w, z)[1]) / (2 * h)
+            return (value_and_gradient(t + h * w, z)[1] - value_and_gradient(t - h * w, z)[1]) / (2 * h)
 
         return _mapped(hessian_product, d, np.concatenate([theta, v], axis=-1), record)
 
@@ -56,28 +56,28 @@ def from_callback(pairs: Pairs) -> Callable[[Array, Records], jax.Array]:
 
     @jax.custom_jvp
     def both(theta: Array, record: Records) -> tuple[jax.Array, jax.Array]:
-        like = (jax.ShapeDtypeStruct((), theta.dtype), jax.ShapeDtypeStruct(theta.shape, theta.dtype))
-        return jax.pure_callback(both_host, like, theta, record, vmap_method="expand_dims")
+        shapes = (jax.ShapeDtypeStruct((), theta.dtype), jax.ShapeDtypeStruct(theta.shape, theta.dtype))
+        return jax.pure_callback(both_on_host, shapes, theta, record, vmap_method="expand_dims")
 
     @jax.custom_jvp
     def hessian_product(theta: Array, v: Array, record: Records) -> jax.Array:
-        like = jax.ShapeDtypeStruct(theta.shape, theta.dtype)
-        return jax.pure_callback(hessian_product_host, like, theta, v, record, vmap_method="expand_dims")
+        shapes = jax.ShapeDtypeStruct(theta.shape, theta.dtype)
+        return jax.pure_callback(hessian_product_on_host, shapes, theta, v, record, vmap_method="expand_dims")
 
-    def value_jvp(at: tuple[Array, Mapping[str, Array]], moved: Any) -> Any:
-        _check_no_derivative(moved[1])
-        v, slope = both(*at)
-        return v, slope @ _dense(moved[0], at[0])
+    def value_jvp(primals: tuple[Array, Mapping[str, Array]], tangents: Any) -> tuple[jax.Array, jax.Array]:
+        _check_no_derivative(tangents[1])
+        v, slope = both(*primals)
+        return v, slope @ _dense(tangents[0], primals[0])
 
     def both_jvp(
-        at: tuple[Array, Mapping[str, Array]], moved: Any
+        primals: tuple[Array, Mapping[str, Array]], tangents: Any
     ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-        _check_no_derivative(moved[1])
-        (theta, record), t = at, _dense(moved[0], at[0])
+        _check_no_derivative(tangents[1])
+        (theta, record), t = primals, _dense(tangents[0], primals[0])
         v, slope = both(theta, record)
         return (v, slope), (slope @ t, hessian_product(theta, t, record))
 
-    def third_derivative(at: object, moved: object) -> NoReturn:
+    def third_derivative(primals: object, tangents: object) -> NoReturn:
         raise BayesreconError("a density evaluated by other software has no third derivatives")
 
     value.defjvp(value_jvp, symbolic_zeros=True)
@@ -113,14 +113,14 @@ def _mapped(
     """
     theta, leaves = np.asarray(theta), {k: np.asarray(v) for k, v in record.items()}
     axes = theta.ndim - 1
-    own = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))
-    result = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
-    for index in np.ndindex(own):
-        # Axes along which the record does not change stay whole.
-        at = tuple(slice(None) if n == 1 else slice(i, i + 1) for i, n in zip(index, own, strict=True))
-        points = theta[tuple(s if n > 1 else slice(None) for s, n in zip(at, theta.shape, strict=False))]
+    record_axes = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))
+    result = np.empty((*np.broadcast_shapes(record_axes, theta.shape[:axes]), width))
+    for index in np.ndindex(record_axes):
+        # Along axes of length one of the record, all points of theta are taken.
+        selection = tuple(slice(None) if n == 1 else slice(i, i + 1) for i, n in zip(index, record_axes, strict=True))
+        points = theta[tuple(s if n > 1 else slice(None) for s, n in zip(selection, theta.shape, strict=False))]
         record_at = {
             k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()
         }
-        result[at] = function(points.reshape(-1, theta.shape[-1]), record_at).reshape(*points.shape[:-1], width)
+        result[selection] = function(points.reshape(-1, theta.shape[-1]), record_at).reshape(*points.shape[:-1], width)
     return result

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -13,16 +13,20 @@ from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.model import Field, Model, Parameter, Params, Records
 from bayesrecon.models.callback import from_callback
-from bayesrecon.models.inspection import Site, parameter, plain
+from bayesrecon.models.inspection import parameter, typical_values
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import domains_of
+from bayesrecon.stated_domains import domains_of
+
+if TYPE_CHECKING:
+    from numpyro.distributions.constraints import Constraint
 
 D = TypeVar("D")
+"""Data as the other software takes them."""
 
-_CHECKED = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # ends of theta at which terms are compared
+_INTERVALS = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # theta runs evenly over one of these
 
-_KEPT = 20_000  # data sets of one record that are kept as they were read
-_RECENT = 4  # blocks of points at which the density without a record is kept
+_MOST_DATA_SETS = 20_000  # data sets that are kept as `dataset` returned them
+_MOST_BLOCKS = 4  # blocks of points whose log densities without a record are kept
 
 
 @in_float64
@@ -77,21 +81,21 @@ def from_density(
     for k in support or {}:
         if k not in parameters:
             raise BayesreconError(f"support: {k!r} is not a parameter ({', '.join(parameters)}){near(k, parameters)}")
-    given = domains_of(domain, record)
-    fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
-    free = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
-    oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
-    term, rest = from_callback(oracle.terms), from_callback(oracle.priors)
+    domains = domains_of(domain, record)
+    fields = {k: Field(tuple(shape), domains.get(k, REAL)) for k, shape in record.items()}
+    stacked = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
+    oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in stacked))
+    record_term, remainder = from_callback(oracle.terms), from_callback(oracle.priors)
 
     def log_lik_at(params: Params, record: Records) -> jax.Array:
-        return term(model.unconstrain(params), {k: record[k] for k in fields})
+        return record_term(model.unconstrain(params), {k: record[k] for k in fields})
 
     def log_prior_at(params: Params) -> jax.Array:
         theta = model.unconstrain(params)
-        value = rest(theta, {})
+        value = remainder(theta, {})
         return value - model.log_det(theta) if jacobian else value
 
-    model = Model(title, free, fields, log_lik_at, log_prior_at, prepare=prepare)
+    model = Model(title, stacked, fields, log_lik_at, log_prior_at, prepare=prepare)
     oracle.check()
     return model
 
@@ -101,7 +105,7 @@ def _parameter(name: str, shape: tuple[int, ...], support: object, title: str) -
     from numpyro.distributions import constraints
 
     if support is None or support == "real":
-        constraint: Any = constraints.real
+        constraint: Constraint[Any] = constraints.real
     elif support == "positive":
         constraint = constraints.positive
     elif support == "ordered":
@@ -119,11 +123,17 @@ def _parameter(name: str, shape: tuple[int, ...], support: object, title: str) -
             f'{title}: the support of {name} is "real", "positive", "ordered" or (low, high), got {support!r}; '
             "for other supports use unconstrained parameters, and supply prepare=, which maps the draws to them"
         )
-    return parameter(name, Site("latent", shape, support=constraint), title)
+    return parameter(name, shape, constraint, title)
 
 
 class _Oracle(Generic[D]):
-    """Values and gradients of record terms and of the prior, from those of data sets."""
+    """Values and gradients of record terms and of the prior, as differences of log densities of data sets.
+
+    Attributes:
+        data_sets: results of `dataset`, by the bytes of the records.
+        base: records of the smallest data set that the program accepts: none, or one.
+        without: values and gradients at `base`, by the bytes of theta.
+    """
 
     def __init__(
         self,
@@ -134,12 +144,12 @@ class _Oracle(Generic[D]):
         size: int,
     ) -> None:
         self.title, self.log_density, self.dataset, self.fields, self.size = title, log_density, dataset, fields, size
-        self.kept: dict[tuple[bytes, ...], D] = {}
-        self.recent: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
-        self.base = self._drawn(0, np.random.default_rng(0))
-        if self._fails(self.base) is not None:
-            self.base = self._drawn(1, np.random.default_rng(0))
-            if (reason := self._fails(self.base)) is not None:
+        self.data_sets: dict[tuple[bytes, ...], D] = {}
+        self.without: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+        self.base = self._random_records(0, np.random.default_rng(0))
+        if self._failure(self.base) is not None:
+            self.base = self._random_records(1, np.random.default_rng(0))
+            if (reason := self._failure(self.base)) is not None:
                 raise BayesreconError(f"{title}: the log density of one record cannot be used: {reason}")
 
     def terms(self, theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
@@ -148,20 +158,20 @@ class _Oracle(Generic[D]):
         return _difference(self._at(theta, with_record), self._without(theta))
 
     def priors(self, theta: np.ndarray, _: Records) -> tuple[np.ndarray, np.ndarray]:
-        """The log density less its record terms, as `terms`."""
+        """The log density without its record terms: values and gradients as in `terms`."""
         value = self._without(theta)
         for n in range(self._count):
             value = _difference(value, self.terms(theta, {k: v[n] for k, v in self.base.items()}))
         return value
 
     def check(self) -> None:
-        """Three records together must be the sum of three by themselves.
+        """Check that the terms of three records sum to their joint likelihood, and that gradients match the values.
 
         Raises:
-            BayesreconError: they are not, or no point of those tried has a finite density.
+            BayesreconError: they do not, or the density is not finite at any point that was tried.
         """
-        records = self._drawn(3, np.random.default_rng(1))
-        for low, high in _CHECKED:
+        records = self._random_records(3, np.random.default_rng(1))
+        for low, high in _INTERVALS:
             theta = np.linspace(low, high, self.size)[None]
             joint = self._at(theta, records)
             if np.isfinite(joint[0]).all():
@@ -187,44 +197,44 @@ class _Oracle(Generic[D]):
         step = 1e-5  # errors of 1e-10 and of 1e-11 of the value
         for i, unit in enumerate(np.eye(self.size)):
             (up, _), (down, _) = (self._at(theta + sign * step * unit, records) for sign in (1, -1))
-            seen, grad = (up - down).item() / (2 * step), at[1][0, i]
-            if not abs(seen - grad) <= 1e-4 * (1 + abs(grad) + 1e-6 * abs(at[0].item())):
+            numeric, grad = (up - down).item() / (2 * step), at[1][0, i]
+            if not abs(numeric - grad) <= 1e-4 * (1 + abs(grad) + 1e-6 * abs(at[0].item())):
                 raise BayesreconError(
                     f"{self.title}: the gradient of the log density in coordinate {i + 1} is {grad:.6g}, its values "
-                    f"change by {seen:.6g}; log_density gives (value, gradient) at unconstrained theta"
+                    f"change by {numeric:.6g}; log_density gives (value, gradient) at unconstrained theta"
                 )
 
     @property
     def _count(self) -> int:
         return len(next(iter(self.base.values())))
 
-    def _drawn(self, count: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {k: plain(f.domain, rng, (count, *f.shape)) for k, f in self.fields.items()}
+    def _random_records(self, count: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {k: typical_values(f.domain, rng, (count, *f.shape)) for k, f in self.fields.items()}
 
     def _data(self, records: Records) -> D:
         typed = {k: self._typed(k, v) for k, v in records.items()}
         key = tuple(v.tobytes() for v in typed.values())
-        if key not in self.kept:
-            if len(self.kept) >= _KEPT:
-                self.kept.clear()
-            self.kept[key] = self.dataset(typed)
-        return self.kept[key]
+        if key not in self.data_sets:
+            if len(self.data_sets) >= _MOST_DATA_SETS:
+                self.data_sets.clear()
+            self.data_sets[key] = self.dataset(typed)
+        return self.data_sets[key]
 
     def _typed(self, name: str, values: Array) -> np.ndarray:
         integer = np.issubdtype(self.fields[name].domain.dtype, np.integer)
         return np.rint(values).astype(int) if integer else np.asarray(values, float)
 
     def _without(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Without a record, at points that come again for every record."""
+        """Values and gradients at `base`, stored because every record needs them at the same points."""
         key = theta.tobytes()
-        if key not in self.recent:
-            while len(self.recent) >= _RECENT:
-                self.recent.pop(next(iter(self.recent)))
-            self.recent[key] = self._at(theta, self.base)
-        return self.recent[key]
+        if key not in self.without:
+            while len(self.without) >= _MOST_BLOCKS:
+                self.without.pop(next(iter(self.without)))
+            self.without[key] = self._at(theta, self.base)
+        return self.without[key]
 
     def _at(self, theta: np.ndarray, records: Records) -> tuple[np.ndarray, np.ndarray]:
-        """Value and gradient at every row; not a number where the program refuses the point."""
+        """Values and gradients at the rows of theta; NaN where the program refuses the point."""
         value, slope = np.full(len(theta), np.nan), np.full(theta.shape, np.nan)
         data = self._data(records)
         for n, t in enumerate(theta):
@@ -232,17 +242,17 @@ class _Oracle(Generic[D]):
                 try:
                     value[n], slope[n] = self.log_density(t, data)
                 except (ArithmeticError, RuntimeError, ValueError):
-                    continue  # how Stan refuses
+                    continue  # as BridgeStan does for a point outside the support
         return value, slope
 
-    def _fails(self, records: Records) -> str | None:
-        """Why the log density of these data cannot be used; None if it can, at some point."""
+    def _failure(self, records: Records) -> str | None:
+        """Why the log density of these data cannot be used; None if it is finite at one of the points."""
         reason = "it is not finite at any point that was tried; state where the fields lie with domain="
         try:
             data = self._data(records)
         except Exception as error:
             return f"dataset fails: {first_line(error)}"
-        for low, high in _CHECKED:
+        for low, high in _INTERVALS:
             try:
                 value, slope = self.log_density(np.linspace(low, high, self.size), data)
             except Exception as error:

@@ -1,4 +1,4 @@
-"""Regressions as estimators fit them: flat priors, one coefficient per column, and the scale as it is printed."""
+"""Regressions as estimators fit them: flat priors, one coefficient per column, and the usual scale estimate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -28,10 +28,11 @@ _RESPONSES: dict[str, tuple[Callable[[jax.Array, jax.Array], jax.Array], Domain]
 
 
 _Factors = tuple[tuple[str, tuple[str, ...]], ...]
+"""`(name, columns)` of each factor, in a form that can be hashed."""
 
 
 OFFSET = "offset"
-"""The field of a record that enters the predictor with the coefficient one, where the fit had an offset."""
+"""The field that enters the linear predictor with the coefficient one, if the fit had an offset."""
 
 
 @cache  # releases of one model belong together by the model object
@@ -53,8 +54,8 @@ def _estimator(
 
     def predictor(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
         columns = [jnp.asarray(record[c], float) for c in covariates]
-        fixed = jnp.asarray(record[OFFSET], float) if offset else 0.0
-        return jnp.stack([jnp.ones(()), *columns] if intercept else columns) @ params["coefficient"] + fixed
+        offsets = jnp.asarray(record[OFFSET], float) if offset else 0.0
+        return jnp.stack([jnp.ones(()), *columns] if intercept else columns) @ params["coefficient"] + offsets
 
     parameters = (Parameter("coefficient", (width,)),)
     fields = {c: Field() for c in (*covariates, *([OFFSET] if offset else []))}
@@ -70,17 +71,17 @@ def _estimator(
         settings["offset"] = True
     if kind == "ols":
         # The scale divides the sum of squares by n - p, not by n, nor by the sum of analytic weights.
-        counted = 0.0 if analytic else 1.0
-        freedom = width - (records or 0.0) if analytic else width
+        per_record = 0.0 if analytic else 1.0
+        in_prior = width - (records or 0.0) if analytic else width
         return Model(
             name=kind,
             parameters=(*parameters, Parameter("sigma", (), bounds=(0.0, float("inf")))),
             fields={**fields, response: Field()},
             log_lik_at=lambda p, z: (
-                -counted * jnp.log(p["sigma"])
+                -per_record * jnp.log(p["sigma"])
                 - 0.5 * ((jnp.asarray(z[response], float) - predictor(p, z)) / p["sigma"]) ** 2
             ),
-            log_prior_at=lambda p: freedom * jnp.log(p["sigma"]),
+            log_prior_at=lambda p: in_prior * jnp.log(p["sigma"]),
             settings=settings,
         )
     log_density, domain = _RESPONSES[kind]
@@ -103,13 +104,13 @@ def ols(
     """Ordinary least squares, `y = coefficient . (1, covariates) + error`, with `sigma^2 = RSS / (n - p)`.
 
     `coefficient` and `sigma` are the mode of `sum_n log N(y_n; mu_n, sigma) + p log sigma`, and `sigma^2 (X'X)^-1` is
-    the inverse of minus its Hessian in the coefficients. `factors` are covariates that are exclusive dummies of one
-    variable each: verbs count their levels.
+    the inverse of minus its Hessian in the coefficients. `factors` are the covariates that are
+    dummies of one categorical variable, `{variable: covariates}`; verbs count the records at each level.
 
     >>> ols(["age"]).coordinates
     ('coefficient[1]', 'coefficient[2]', 'sigma')
     """
-    return _estimator("ols", tuple(covariates), response, intercept, _plain(factors))
+    return _estimator("ols", tuple(covariates), response, intercept, _items(factors))
 
 
 def logit(
@@ -123,7 +124,7 @@ def logit(
     >>> logit(["age"]).coordinates
     ('coefficient[1]', 'coefficient[2]')
     """
-    return _estimator("logit", tuple(covariates), response, intercept, _plain(factors))
+    return _estimator("logit", tuple(covariates), response, intercept, _items(factors))
 
 
 def poisson(
@@ -137,20 +138,20 @@ def poisson(
     >>> poisson(["age"]).fields["y"].domain.kind
     'integer'
     """
-    return _estimator("poisson", tuple(covariates), response, intercept, _plain(factors))
+    return _estimator("poisson", tuple(covariates), response, intercept, _items(factors))
 
 
 def fitted_with(
     model: Model, *, weights: str | None = None, records: float | None = None, offset: bool = False
 ) -> Model:
-    """The same regression fitted with weights, or by least squares with an offset of which nothing is known.
+    """The same regression fitted with weights, or by least squares with an unknown offset.
 
-    With weights `w_n` that are analytic the records' terms are `w_n log N(y_n; mu_n, sigma)`, the scale is
+    With analytic weights `w_n`, the term of a record is `w_n log N(y_n; mu_n, sigma)`, the scale is
     `sum w r^2 / (n - p)`, and totals are sums of weights and weighted sums. An offset is a field of the record.
 
     Args:
-        weights: "frequency", which are records that stand as often as they count, or "analytic".
-        records: n, which the scale of a fit with analytic weights needs; without it the scale has no equation.
+        weights: "frequency" (a record with weight w counts w times), or "analytic" (precision or sampling weights).
+        records: n, the number of records. With analytic weights, the scale has no equation without it.
 
     Raises:
         BayesreconError: an offset in a logistic or Poisson regression.
@@ -158,21 +159,29 @@ def fitted_with(
     >>> fitted_with(ols(["age"]), offset=True).fields.keys()
     dict_keys(['age', 'offset', 'y'])
     """
-    own = model.settings
     if offset and model.name != "ols":
         raise BayesreconError(
             f"the offset of a {model.name} fit is unknown and enters every record's equation, so the fit cannot be used"
         )
-    given = own["covariates"], own["response"], own["intercept"], _plain(own.get("factors"))
-    return _estimator(model.name, *given, weights, records, offset)
+    settings = model.settings
+    return _estimator(
+        model.name,
+        settings["covariates"],
+        settings["response"],
+        settings["intercept"],
+        _items(settings.get("factors")),
+        weights,
+        records,
+        offset,
+    )
 
 
-def _plain(factors: Mapping[str, Sequence[str]] | None) -> _Factors:
+def _items(factors: Mapping[str, Sequence[str]] | None) -> _Factors:
     return tuple((name, tuple(columns)) for name, columns in (factors or {}).items())
 
 
 ESTIMATORS: dict[str, Callable[..., Model]] = {"ols": ols, "logit": logit, "poisson": poisson}
-"""Models by the name that a table is read with."""
+"""Functions that return these models, by name."""
 
 MODELS: tuple[Shipped, ...] = (
     Shipped("ols", ols, "ordinary least squares, as in a printed table (a trained parameter, not draws)"),

@@ -1,4 +1,4 @@
-"""A NumPyro program's sites, seen without running it on data: shapes, supports, and what is refused."""
+"""Sites of a NumPyro program, found by abstract evaluation: their shapes and supports, and which are refused."""
 
 import math
 import threading
@@ -13,26 +13,39 @@ from jax.core import Tracer
 from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Parameter
+from bayesrecon.model import Parameter, Params
 
 if TYPE_CHECKING:
     from numpyro.distributions.constraints import Constraint
 
-Program = Callable[..., Any]
+Program = Callable[..., object]
+"""A NumPyro program; its value is not used."""
+
+Message = dict[str, Any]
+"""What NumPyro stores about one site of a trace: its distribution `fn`, its `value`, its `type` and so on."""
 
 _HANDLERS = threading.RLock()
 """Allows one trace at a time, because NumPyro has one stack of handlers for all threads."""
 
 
 class Site(NamedTuple):
-    """Properties of a site that do not depend on data."""
+    """Properties of a site that do not depend on data.
 
-    kind: str  # "latent", "observed", "factor", "plate", "param" or another NumPyro type
+    Attributes:
+        kind: "latent", "observed", "factor", "plate", "param" or another NumPyro type.
+        shape: shape of its value.
+        terms: shape of its log probability.
+        support: constraint of its distribution; None if it is no sample site.
+        subsampled: whether it is a plate with a subsample size.
+        normal: whether each record has one univariate normal distribution, without a scale factor.
+    """
+
+    kind: str
     shape: tuple[int, ...] = ()
-    terms: tuple[int, ...] = ()  # shape of its log probability
-    support: Any = None
+    terms: tuple[int, ...] = ()
+    support: "Constraint[Any] | None" = None
     subsampled: bool = False
-    normal: bool = False  # one univariate normal distribution a record, unscaled
+    normal: bool = False
 
 
 def trace(
@@ -40,14 +53,14 @@ def trace(
     batch: Mapping[str, object],
     constants: Mapping[str, object],
     title: str,
-    params: Mapping[str, Any] | None = None,
-) -> dict[str, dict[str, Any]]:
+    params: Params | None = None,
+) -> dict[str, Message]:
     """The program's trace on a batch of records. Without `params`, each latent is at a point of its support."""
     from numpyro import handlers
 
     seeded = handlers.seed(program, rng_seed=0)
     if params is None:
-        seeded = handlers.substitute(seeded, substitute_fn=_start)
+        seeded = handlers.substitute(seeded, substitute_fn=_initial_value)
     else:
         seeded = handlers.substitute(seeded, data=dict(params))
     try:
@@ -73,11 +86,11 @@ def trace(
         ) from error
 
 
-def log_prob(site: Mapping[str, Any]) -> jax.Array:
+def log_prob(site: Message) -> jax.Array:
     """Log probability of a sample site, with its scale."""
     from bayesrecon.models._smooth_distributions import smooth
 
-    value = smooth(site["fn"]).log_prob(site["value"])
+    value = jnp.asarray(smooth(site["fn"]).log_prob(site["value"]))
     return value if site["scale"] is None else site["scale"] * value
 
 
@@ -137,8 +150,8 @@ def _is_normal(distribution: object) -> bool:
 def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:
     """Refuse unsupported programs, comparing the sites for two and for three records."""
     if set(two) != set(three):
-        odd = ", ".join(sorted(set(two) ^ set(three)))
-        raise BayesreconError(f"{title}: the sites {odd} appear only for some numbers of records")
+        differing = ", ".join(sorted(set(two) ^ set(three)))
+        raise BayesreconError(f"{title}: the sites {differing} appear only for some numbers of records")
     for name, site in three.items():
         if site.subsampled:
             raise BayesreconError(f"{title}: plate {name!r} subsamples; use all records (no subsample_size)")
@@ -158,29 +171,29 @@ def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) 
                 f"{title}: latent {name!r} has one value per record; declare a fixed number of units as a constant "
                 "and index them by a known field of the record (values[unit])"
             )
-        if site.support.is_discrete:
+        if site.support is not None and site.support.is_discrete:
             raise BayesreconError(f"{title}: latent {name!r} is discrete; sum it out of the likelihood")
 
 
-def parameter(name: str, site: Site, title: str) -> Parameter:
-    """The `Parameter` of a latent site."""
+def parameter(name: str, shape: tuple[int, ...], support: "Constraint[Any]", title: str) -> Parameter:
+    """The `Parameter` of a latent site with this shape and support."""
     from numpyro.distributions import biject_to, constraints
 
-    base = getattr(site.support, "base_constraint", site.support)
+    base = getattr(support, "base_constraint", support)
     if _computed(base):
         raise BayesreconError(f"{title}: the bounds of {name!r} must be plain numbers, not computed in the program")
-    transform = biject_to(site.support)
+    transform = biject_to(support)
     bounds: tuple[float, float] | None = None
     if base is constraints.real or base is constraints.real_vector:
         bounds = (-math.inf, math.inf)
-    elif tuple(transform.inverse_shape(site.shape)) == site.shape:
+    elif tuple(transform.inverse_shape(shape)) == shape:
         low, high = _bound(base, "lower_bound"), _bound(base, "upper_bound")
         bounds = (low, high) if math.isfinite(low) or math.isfinite(high) else None
-    return Parameter(name, site.shape, transform, bounds)
+    return Parameter(name, shape, transform, bounds)
 
 
-def plain(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Values near one, or well inside an interval, at whose ends densities may vanish."""
+def typical_values(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Random legal values: near one, or in the middle of a finite interval, at whose ends densities may vanish."""
     if np.isfinite(domain.width) and not domain.discrete:
         return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
     return domain.draw(rng, shape, 1.0, 0.5)
@@ -208,7 +221,7 @@ def domain_of(support: "Constraint[Any]") -> Domain:
 
 
 def _computed(support: "Constraint[Any]") -> bool:
-    """Whether a bound is a result of the program."""
+    """Whether a bound is computed in the program, and not a plain number."""
     base = getattr(support, "base_constraint", support)
     return any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound"))
 
@@ -220,7 +233,7 @@ def _bound(constraint: "Constraint[Any]", which: str) -> float:
     return float(np.unique(value)[0])
 
 
-def _start(site: dict[str, Any]) -> jax.Array | None:
+def _initial_value(site: Message) -> jax.Array | None:
     """A point of the support of a latent; None for other sites. Improper priors cannot be sampled."""
     from numpyro.distributions import biject_to
 

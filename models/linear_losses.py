@@ -70,7 +70,8 @@ def linear_predictor(
     """
     if loss not in LOSSES:
         raise BayesreconError(f"loss={loss!r}: expected {', '.join(LOSSES)}")
-    for name, value in (("features", features), ("outputs", outputs)):
+    counts: dict[str, object] = {"features": features, "outputs": outputs}
+    for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise BayesreconError(f"{name}={value!r}: expected a positive whole number")
     if loss == "logistic" and outputs != 1:

@@ -6,16 +6,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Parameter, Prediction
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import domains_of
+from bayesrecon.stated_domains import domains_of
 
 
-def named_leaves(params: object) -> dict[str, Any]:
+def named_leaves(params: object) -> dict[str, npt.ArrayLike]:
     """The arrays of a nested dict or list, or of an Equinox module, by path, such as `layers/0/w`.
 
     >>> named_leaves({"layers": [{"w": 1.0}, {"w": 2.0}]})
@@ -32,8 +33,8 @@ def _is_array(leaf: object) -> bool:
 
 @in_float64
 def from_loss(
-    apply: Callable[..., Any],
-    loss: Callable[[Any, Any], jax.Array],
+    apply: Callable[..., Array],
+    loss: Callable[[Array, Array], Array],
     regulariser: Callable[[Any], Array] | None = None,
     *,
     params: object,
@@ -86,11 +87,11 @@ def from_loss(
         leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in all_leaves]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    def output(values: dict[str, Array], record: dict[str, Array | float]) -> Any:
+    def output(values: dict[str, Array], record: dict[str, Array | float]) -> Array:
         return apply(rebuild(values), *(fields[k].domain.typed(record[k]) for k in inputs))
 
-    def log_lik(prediction: object, record: dict[str, Array | float]) -> jax.Array:
-        return -loss(prediction, fields[response].domain.typed(record[response]))
+    def log_lik(prediction: Array, record: dict[str, Array | float]) -> jax.Array:
+        return -jnp.asarray(loss(prediction, fields[response].domain.typed(record[response])))
 
     def log_prior_at(values: dict[str, Array]) -> jax.Array:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))

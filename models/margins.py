@@ -13,7 +13,7 @@ from bayesrecon.models.losses import from_loss
 
 
 def from_margin(
-    apply: Callable[..., Any],
+    apply: Callable[..., Array],
     *,
     params: Mapping[str, Array],
     record: Mapping[str, tuple[int, ...]],

@@ -9,7 +9,9 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, power_suffix
 
-_REMEMBERED = 256  # models, so that compiled functions are reused and releases of one power belong together
+_REMEMBERED = (
+    256  # models; one object per model and power, so that compiled functions are reused and releases can be paired
+)
 
 
 def tempered(model: Model, power: float) -> Model:
@@ -42,5 +44,5 @@ def tempered(model: Model, power: float) -> Model:
 @lru_cache(_REMEMBERED)
 def _tempered(model: Model, power: float) -> Model:
     name = model.untempered.name + power_suffix(power)
-    # What samples or trains by the program itself knows of no power.
+    # Sampling and training by these would ignore the power.
     return replace(model, name=name, power=power, program=None, linear=None, prediction=None)

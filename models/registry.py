@@ -21,14 +21,14 @@ def shipped() -> Mapping[str, Shipped]:
     builtin = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
     names = {entry.name for entry in builtin}
 
-    def wrong(name: str, family: object, before: Mapping[str, Sequence[Shipped]]) -> str:
+    def problem(name: str, family: object, accepted: Mapping[str, Sequence[Shipped]]) -> str:
         if not isinstance(family, tuple | list) or not all(isinstance(entry, Shipped) for entry in family):
             return "it is not a tuple of Shipped"
-        taken = names | {entry.name for other in before.values() for entry in other}
-        doubled = [entry.name for entry in family if entry.name in taken]
-        return f"a model {doubled[0]!r} exists already" if doubled else ""
+        taken = names | {entry.name for other in accepted.values() for entry in other}
+        duplicates = [entry.name for entry in family if entry.name in taken]
+        return f"a model {duplicates[0]!r} exists already" if duplicates else ""
 
-    entries = builtin + [entry for family in plugins("models", wrong).found.values() for entry in family]
+    entries = builtin + [entry for family in plugins("models", problem).by_name.values() for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 

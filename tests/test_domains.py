@@ -8,7 +8,7 @@ import pytest
 from written import refused
 
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
-from bayesrecon.stated import parse
+from bayesrecon.stated_domains import parse
 
 pytestmark = pytest.mark.small
 

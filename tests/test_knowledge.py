@@ -10,7 +10,7 @@ from written import refused
 
 from bayesrecon.domains import COUNT, POSITIVE, REAL, Domain
 from bayesrecon.knowledge import check_keywords, check_knowledge
-from bayesrecon.stated import parse
+from bayesrecon.stated_domains import parse
 from bayesrecon.types import Field, Model
 
 IDENTITIES = {"sum(x)": (lambda z: z["x"], 0.0)}

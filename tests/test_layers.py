@@ -52,8 +52,8 @@ def test_the_picture_has_few_levels():
 
 def test_rooms_are_entered_by_their_door():
     assert layers.past_the_door(graph()) == []
-    planted = after("bayesrecon.models.door", "from bayesrecon.models.stan.values import V")
-    assert layers.past_the_door(planted) == ["bayesrecon.models.door -> bayesrecon.models.stan.values"]
+    planted = after("bayesrecon.models.conversion", "from bayesrecon.models.stan.values import V")
+    assert layers.past_the_door(planted) == ["bayesrecon.models.conversion -> bayesrecon.models.stan.values"]
 
 
 def test_the_facade_is_imported_by_nobody():

@@ -62,8 +62,8 @@ class Attack(Generic[R]):
 @cache
 def attacks() -> Mapping[str, type[Attack[Any]]]:
     """All attacks, by name (a read-only mapping)."""
-    shipped = discover("bayesrecon.attacks", "ATTACK")
-    return added("attacks", "attack", _is_attack, lambda attack: attack.name, shipped).found
+    shipped: list[type[Attack[Any]]] = discover("bayesrecon.attacks", "ATTACK")
+    return added("attacks", "attack", _is_attack, lambda attack: attack.name, shipped).by_name
 
 
 def _is_attack(value: object) -> bool:

@@ -81,7 +81,7 @@ def with_sensitive_values(contents: Contents, model: Model, stage: Stage) -> Sta
 
 def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
     """Add a finding for unrecognised items, once all attacks were tried."""
-    accounted = accounts(replace(look, found=stage.findings), stage.untried, public)
+    accounted = accounts(replace(look, findings=stage.findings), stage.untried, public)
     return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
 
 

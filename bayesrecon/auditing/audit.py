@@ -49,7 +49,7 @@ from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.door import is_fit, release_of
+from bayesrecon.posteriors.conversion import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table

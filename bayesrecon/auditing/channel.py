@@ -34,7 +34,7 @@ def channels() -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
         "channels", "channel", lambda value: isinstance(value, Channel), lambda channel: channel.name, shipped
     )
     names = {channel.name for channel in shipped}
-    listed = [channel if name in names else _of_plugin(channel) for name, channel in available.found.items()]
+    listed = [channel if name in names else _of_plugin(channel) for name, channel in available.by_name.items()]
     skipped = (NotRun(plugin.name, plugin.reason, "repair the plug-in or uninstall it") for plugin in available.skipped)
     return tuple(sorted(listed, key=lambda channel: channel.rank)), tuple(skipped)
 

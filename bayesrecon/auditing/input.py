@@ -11,9 +11,9 @@ import numpy.typing as npt
 from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, means_from_log_prior, prior_of_intercept
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
-from bayesrecon.models.door import model_of
+from bayesrecon.models.conversion import model_of
 from bayesrecon.posteriors.contents import Contents, SavedProgram
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.fits.saved_programs import model_of_program
 from bayesrecon.posteriors.formats import read_contents

@@ -28,14 +28,14 @@ class Look:
         model: the model behind the draws, if known.
         named: function that compares values with the private columns.
         key: seed of everything random.
-        found: findings of earlier channels.
+        findings: findings of earlier channels.
     """
 
     contents: Contents
     model: Model | None = None
     named: Named = nobody
     key: int = 0
-    found: tuple[Finding, ...] = field(default=())
+    findings: tuple[Finding, ...] = field(default=())
 
     @property
     def rng(self) -> np.random.Generator:
@@ -44,7 +44,7 @@ class Look:
     @cached_property
     def reported(self) -> set[str]:
         """Places that earlier findings name."""
-        return {where for f in self.found for where in f.where}
+        return {where for f in self.findings for where in f.where}
 
     def is_parameter(self, variable: Variable) -> bool:
         """Whether a variable is a parameter of the model, or without a model, may be one."""
@@ -56,7 +56,7 @@ class Look:
     @cached_property
     def rows(self) -> set[str]:
         """Places of arrays that contain rows of data, according to findings other than the draws."""
-        return {where for f in self.found if f.kind != DRAWS and f.severity != "info" for where in f.where}
+        return {where for f in self.findings if f.kind != DRAWS and f.severity != "info" for where in f.where}
 
     @cached_property
     def parameter_axes(self) -> set[str]:

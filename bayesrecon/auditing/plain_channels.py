@@ -49,7 +49,7 @@ def run_plain_channels(
         if progress is not None:
             progress(f"looking at {channel.name}", 0.0)
         try:
-            more, notes = channel.find(replace(look, found=tuple(findings)))
+            more, notes = channel.find(replace(look, findings=tuple(findings)))
         except INCALCULABLE as error:
             more, notes = [], [not_computed(channel.name, error)]
         findings += [f for f in more if not (public and all(is_public(w, public) for w in f.where))]

@@ -53,7 +53,7 @@ def deliver(
         console.wrote(out)
     if plot is not None:
         if draw is not None:
-            result.drawn(draw, path=plot)
+            result.plotted(draw, path=plot)
         elif isinstance(result, _Plotted):
             result.plot(path=plot)
         else:

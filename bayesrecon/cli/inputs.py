@@ -56,7 +56,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
         from bayesrecon.models import load
 
         return load(spec, **(settings or {}))
-    from bayesrecon.models.door import is_model
+    from bayesrecon.models.conversion import is_model
 
     what = "the model, or the function that returns it,"
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
@@ -69,7 +69,7 @@ def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
         BayesreconError: settings that such a model does not have, or what `models.from_stan` refuses.
     """
     from bayesrecon.models import from_stan
-    from bayesrecon.posteriors.door import is_file
+    from bayesrecon.posteriors.conversion import is_file
     from bayesrecon.posteriors.formats import read_draws
 
     unknown = settings.keys() - {"constants", "record", "domain"}
@@ -89,8 +89,8 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
 
 
 def _model(loaded: object, spec: str, settings: Json | None) -> Model:
-    from bayesrecon.models.described import program_fields
-    from bayesrecon.models.door import model_of
+    from bayesrecon.models.conversion import model_of
+    from bayesrecon.models.descriptions import program_fields
 
     model, name = loaded, spec.rpartition(":")[2] if ":" in spec else getattr(loaded, "__name__", spec)
     if inspect.isroutine(loaded) and not program_fields(loaded, settings):
@@ -164,7 +164,7 @@ def _opened(
 ) -> Release:
     if values and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
-    from bayesrecon.posteriors.door import is_file, release_of
+    from bayesrecon.posteriors.conversion import is_file, release_of
 
     loaded_model = load_model(model, values, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
@@ -265,7 +265,7 @@ def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
 
 def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
     """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
-    from bayesrecon.posteriors.door import is_file
+    from bayesrecon.posteriors.conversion import is_file
 
     columns = options.get("column") or ()
     if len(sources) == 1 and len(columns) > 1 and is_table(sources[0]):

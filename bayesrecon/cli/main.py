@@ -107,7 +107,7 @@ def _plugin_commands() -> Mapping[str, Callable[..., object]]:
             return "it is no function"
         return f"there is a command {name!r} already" if name in package_commands else ""
 
-    return plugins("commands", problem).found
+    return plugins("commands", problem).by_name
 
 
 def _summary(name: str) -> str:

@@ -32,9 +32,9 @@ COLUMNS = {
 
 _EXPOSURE = {
     Exposure.NONE: "single records are not determined, sums over them are",
-    Exposure.SOME: "some records given away one by one",
-    Exposure.MOST: "most records given away one by one",
-    Exposure.EVERY: "every record given away one by one",
+    Exposure.SOME: "some individual records disclosed",
+    Exposure.MOST: "most individual records disclosed",
+    Exposure.EVERY: "every individual record disclosed",
     Exposure.PUBLIC: "the model's own guess shows every record to anyone",
 }
 

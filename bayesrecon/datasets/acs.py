@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import checked_folder, opened
+from bayesrecon.datasets.data_files import Bounded, checked_folder, opened
 from bayesrecon.datasets.labelled import LabelledData, joined
 from bayesrecon.errors import BayesreconError, near
 
@@ -54,24 +54,22 @@ def acs_income(
     >>> acs_income(folder).y.tolist()
     [1]
     """
-    where = checked_folder(folder)
-    chosen = [states] if isinstance(states, str) else list(states)
-    for state in chosen:
+    root = checked_folder(folder)
+    selected = [states] if isinstance(states, str) else list(states)
+    for state in selected:
         if state not in STATES:
             raise BayesreconError(f"there is no state {state!r}{near(state, STATES)}; use two letters, such as CA")
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise BayesreconError(f"states={chosen}: expected one or several different states")
-    return joined([_state(where, state, threshold, year) for state in chosen])
+    if not selected or len(set(selected)) < len(selected):
+        raise BayesreconError(f"states={selected}: expected one or several different states")
+    return joined([_state(root, state, threshold, year) for state in selected])
 
 
 def _state(folder: Path, state: str, threshold: float | None, year: int) -> LabelledData:
-    import pandas as pd
-
     name = f"psam_p{STATES[state]}.csv"
-    places, archive = [folder / str(year) / "1-Year", folder], f"csv_p{state.lower()}.zip"
+    folders, archive = [folder / str(year) / "1-Year", folder], f"csv_p{state.lower()}.zip"
     hint = f"; nor {archive}"
-    with opened(places, [name], "persons of the survey", archives=[archive], hint=hint) as (path, stream):
-        rows = _adults(path, stream, pd)
+    with opened(folders, [name], "persons of the survey", archives=[archive], hint=hint) as (path, stream):
+        rows = _adults(path, stream)
     if not len(rows):
         raise BayesreconError(f"{path}: nobody above 16 has an income and hours of work")
     income = rows[:, len(FEATURES)]
@@ -80,22 +78,24 @@ def _state(folder: Path, state: str, threshold: float | None, year: int) -> Labe
     return LabelledData("ACS income", rows[:, : len(FEATURES)].astype(np.float32), y, names, FEATURES)
 
 
-def _adults(path: Path, stream: Any, pd: Any) -> np.ndarray:
+def _adults(path: Path, stream: IO[bytes] | Bounded) -> np.ndarray:
     """Features and income of the working adults, `(N, 11)`."""
-    wanted, kept = [*FEATURES, INCOME, WEIGHT], []
-    with pd.read_csv(stream, usecols=lambda column: column in wanted, chunksize=_CHUNK, low_memory=False) as chunks:
+    import pandas as pd
+
+    columns, blocks = [*FEATURES, INCOME, WEIGHT], []
+    with pd.read_csv(stream, usecols=lambda column: column in columns, chunksize=_CHUNK, low_memory=False) as chunks:
         for chunk in chunks:
-            if missing := [column for column in wanted if column not in chunk]:
+            if missing := [column for column in columns if column not in chunk]:
                 other = " (RELSHIPP replaced it in 2019; use the survey of 2018)" if missing[0] == "RELP" else ""
                 raise BayesreconError(f"{path}: column {missing[0]} is missing{other}")
-            text = [column for column in wanted if chunk[column].dtype.kind not in "iuf"]
-            if text:
-                raise BayesreconError(f"{path}: column {text[0]} has values that are not numbers")
+            non_numeric = [column for column in columns if chunk[column].dtype.kind not in "iuf"]
+            if non_numeric:
+                raise BayesreconError(f"{path}: column {non_numeric[0]} has values that are not numbers")
             adult = (chunk.AGEP > 16) & (chunk[INCOME] > 100) & (chunk.WKHP > 0) & (chunk[WEIGHT] >= 1)
-            rows = chunk.loc[adult, wanted[:-1]].to_numpy(float)
+            rows = chunk.loc[adult, columns[:-1]].to_numpy(float)
             if (column := np.flatnonzero(~np.isfinite(rows).all(axis=0))).size:
-                raise BayesreconError(f"{path}: an adult at work has no {wanted[column[0]]}")
-            kept.append(rows)
-            if sum(map(len, kept)) > _MOST:
+                raise BayesreconError(f"{path}: an adult at work has no {columns[column[0]]}")
+            blocks.append(rows)
+            if sum(map(len, blocks)) > _MOST:
                 raise BayesreconError(f"{path}: more than {_MOST:,} working adults; is this the file of one state?")
-    return np.concatenate(kept) if kept else np.empty((0, len(wanted) - 1))
+    return np.concatenate(blocks) if blocks else np.empty((0, len(columns) - 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.datasets.data_files import Bounded, checked_folder, is_named
-from bayesrecon.datasets.idx import checked_labels, chosen
+from bayesrecon.datasets.idx import checked_labels, files_of_part
 from bayesrecon.datasets.labelled import LabelledData, joined
 from bayesrecon.errors import BayesreconError, reading
 
@@ -116,69 +116,70 @@ def cifar100(folder: str | Path, part: str = "train") -> LabelledData:
     return _read(_HUNDRED, folder, part)
 
 
-def _read(about: _Layout, folder: str | Path, part: str) -> LabelledData:
-    where, wanted = checked_folder(folder), chosen(part, about.batches)
-    inner = where / about.inner if (where / about.inner).is_dir() else where
-    if (inner / wanted[0]).is_file():
-        contents = [_batch(about, inner, name) for name in wanted]
-    elif (where / about.archive).is_file():
-        contents = _from_archive(about, where / about.archive, wanted)
+def _read(layout: _Layout, folder: str | Path, part: str) -> LabelledData:
+    path, names = checked_folder(folder), files_of_part(part, layout.batches)
+    inner = path / layout.inner if (path / layout.inner).is_dir() else path
+    if (inner / names[0]).is_file():
+        contents = [_batch(layout, inner, name) for name in names]
+    elif (path / layout.archive).is_file():
+        contents = _from_archive(layout, path / layout.archive, names)
     else:
-        pickled = (*about.pickled, wanted[0].removesuffix(".bin"))
-        if found := next((name for name in pickled if (where / name).exists()), None):
+        pickled = (*layout.pickled, names[0].removesuffix(".bin"))
+        if pickle := next((name for name in pickled if (path / name).exists()), None):
             raise BayesreconError(
-                f"{where / found}: the Python version consists of pickles, which can run code; get the binary version "
-                f"({about.archive})"
+                f"{path / pickle}: the Python version consists of pickles, which can run code; get the binary version "
+                f"({layout.archive})"
             )
-        raise BayesreconError(f"{where}: {wanted[0]} is missing (nor {about.archive})")
-    return joined([_records(about, name, content) for name, content in zip(wanted, contents, strict=True)])
+        raise BayesreconError(f"{path}: {names[0]} is missing (nor {layout.archive})")
+    return joined([_records(layout, name, content) for name, content in zip(names, contents, strict=True)])
 
 
-def _batch(about: _Layout, folder: Path, name: str) -> bytes:
+def _batch(layout: _Layout, folder: Path, name: str) -> bytes:
     path = folder / name
-    with reading(path, f"a batch of {about.name}"):
+    with reading(path, f"a batch of {layout.name}"):
         if not path.is_file():
             raise BayesreconError(f"{folder}: {name} is missing")
-        _check_size(about, path, path.stat().st_size)
+        _check_size(layout, path, path.stat().st_size)
         return path.read_bytes()
 
 
-def _from_archive(about: _Layout, path: Path, wanted: tuple[str, ...]) -> list[bytes]:
-    """The batches in the given order. Other members of the archive are ignored."""
-    found: dict[str, bytes] = {}
+def _from_archive(layout: _Layout, path: Path, names: tuple[str, ...]) -> list[bytes]:
+    """The batches in the given order. Other members are ignored."""
+    contents: dict[str, bytes] = {}
     with (
-        reading(path, f"an archive of {about.name}"),
+        reading(path, f"an archive of {layout.name}"),
         gzip.open(path) as unpacked,
         tarfile.open(fileobj=Bounded.of(unpacked, path), mode="r|") as archive,
     ):
         for member in archive:
             name = Path(member.name).name
-            if not member.isreg() or not is_named(member.name, wanted):
+            if not member.isreg() or not is_named(member.name, names):
                 continue
-            if name in found:
+            if name in contents:
                 raise BayesreconError(f"{path}: holds {name} twice")
-            _check_size(about, f"{path}: {name}", member.size)
+            _check_size(layout, f"{path}: {name}", member.size)
             stream = archive.extractfile(member)
-            assert stream is not None
-            found[name] = stream.read()
-            if len(found) == len(wanted):
+            if stream is None:
+                raise BayesreconError(f"{path}: {name} is no plain file")
+            contents[name] = stream.read()
+            if len(contents) == len(names):
                 break
-    if missing := [name for name in wanted if name not in found]:
+    if missing := [name for name in names if name not in contents]:
         raise BayesreconError(f"{path}: {missing[0]} is missing in it")
-    return [found[name] for name in wanted]
+    return [contents[name] for name in names]
 
 
-def _check_size(about: _Layout, what: str | Path, size: int) -> None:
-    if not size or size % about.record or size > about.most * about.record:
+def _check_size(layout: _Layout, what: str | Path, size: int) -> None:
+    if not size or size % layout.record or size > layout.most * layout.record:
         raise BayesreconError(
-            f"{what}: {size:,} bytes are not a batch of at most {about.most:,} records of {about.record:,} bytes; "
+            f"{what}: {size:,} bytes are not a batch of at most {layout.most:,} records of {layout.record:,} bytes; "
             "download the file again"
         )
 
 
-def _records(about: _Layout, name: str, content: bytes) -> LabelledData:
-    table = np.frombuffer(content, np.uint8).reshape(-1, about.record)
-    y = checked_labels(name, table[:, about.labels - 1], len(about.classes))
-    pixels = table[:, about.labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+def _records(layout: _Layout, name: str, content: bytes) -> LabelledData:
+    table = np.frombuffer(content, np.uint8).reshape(-1, layout.record)
+    y = checked_labels(name, table[:, layout.labels - 1], len(layout.classes))
+    pixels = table[:, layout.labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     x = pixels.reshape(len(table), -1).astype(np.float32) / np.float32(255)
-    return LabelledData(about.name, x, y, about.classes, shape=(32, 32, 3))
+    return LabelledData(layout.name, x, y, layout.classes, shape=(32, 32, 3))

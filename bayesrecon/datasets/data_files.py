@@ -6,10 +6,10 @@ Nothing is written. Members of archives are read in place, and only those with t
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, Protocol
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.untrusted.size_limits import FREE, MAX_BYTES, RATIO
@@ -30,7 +30,7 @@ def checked_folder(folder: str | Path) -> Path:
 @contextmanager
 def opened(
     folders: Sequence[Path], names: Sequence[str], kind: str, archives: Sequence[str] = (), hint: str = ""
-) -> Iterator[tuple[Path, Any]]:
+) -> Generator[tuple[Path, "IO[bytes] | Bounded"], None, None]:
     """Open the first of these files that exists, as a stream with a limit on its unpacked size.
 
     Args:
@@ -44,8 +44,8 @@ def opened(
         BayesreconError: no file exists, an archive does not contain it, or it cannot be read.
     """
     plain = [(folder / f"{name}{end}") for folder in folders for name in names for end in ("", ".gz", ".zip")]
-    held = [folder / archive for folder in folders for archive in archives]
-    path = next((p for p in plain + held if p.is_file()), None)
+    archived = [folder / archive for folder in folders for archive in archives]
+    path = next((p for p in plain + archived if p.is_file()), None)
     if path is None:
         raise BayesreconError(f"{folders[0]}: {names[0]} is missing (nor .gz, nor .zip){hint}")
     with reading(path, kind):
@@ -61,10 +61,10 @@ def opened(
 
 
 def _member(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> zipfile.ZipInfo:
-    found = [one for one in archive.infolist() if not one.is_dir() and is_named(one.filename, names)]
-    if len(found) != 1:
-        raise BayesreconError(f"{path}: holds {len(found)} files {names[0]}, expected one")
-    return found[0]
+    members = [member for member in archive.infolist() if not member.is_dir() and is_named(member.filename, names)]
+    if len(members) != 1:
+        raise BayesreconError(f"{path}: holds {len(members)} files {names[0]}, expected one")
+    return members[0]
 
 
 def is_named(member: str, names: Sequence[str]) -> bool:
@@ -77,14 +77,20 @@ def is_named(member: str, names: Sequence[str]) -> bool:
     return bool(parts) and parts[-1] in names and ".." not in parts and parts[0] != "/" and ":" not in parts[0]
 
 
+class Readable(Protocol):
+    """A binary stream, as far as `Bounded` uses it."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class Bounded(io.RawIOBase):
     """A stream that refuses to read more than `most` bytes."""
 
-    def __init__(self, stream: Any, path: Path, most: int):
-        self._stream, self._path, self._left = stream, path, most
+    def __init__(self, stream: Readable, path: Path, most: int):
+        self._stream, self._path, self._remaining = stream, path, most
 
     @classmethod
-    def of(cls, stream: Any, path: Path) -> "Bounded":
+    def of(cls, stream: Readable, path: Path) -> "Bounded":
         """A stream with the largest unpacked size that a file of this size can plausibly have."""
         return cls(stream, path, min(MAX_BYTES, max(FREE, RATIO * path.stat().st_size)))
 
@@ -92,9 +98,9 @@ class Bounded(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
-        self._left -= len(content)
-        if self._left < 0:
+        content = self._stream.read(self._remaining + 1 if size < 0 else min(size, self._remaining + 1))
+        self._remaining -= len(content)
+        if self._remaining < 0:
             raise BayesreconError(f"{self._path}: refused, because it unpacks to far more than its size")
         return content
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.datasets.data_files import checked_folder
-from bayesrecon.datasets.idx import chosen
+from bayesrecon.datasets.idx import files_of_part
 from bayesrecon.datasets.labelled import LabelledData
 from bayesrecon.datasets.pictures import files_of, pictures
 from bayesrecon.errors import BayesreconError
@@ -41,12 +41,12 @@ def omniglot(folder: str | Path, part: str = "train", *, side: int | None = None
     Traceback (most recent call last):
     bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
     """
-    where, images, characters = checked_folder(folder), [], []
-    for inner in chosen(part, PARTS):
-        with files_of(where, [inner]) as files:
-            listed = [n for n in files.under(inner, end=".png") if n.count("/") == 3]
+    path, images, characters = checked_folder(folder), [], []
+    for subfolder in files_of_part(part, PARTS):
+        with files_of(path, [subfolder]) as files:
+            listed = [n for n in files.under(subfolder, end=".png") if n.count("/") == 3]
             if not listed:
-                raise BayesreconError(f"{files.where}: no drawings in {inner}/ALPHABET/CHARACTER")
+                raise BayesreconError(f"{files.where}: no drawings in {subfolder}/ALPHABET/CHARACTER")
             images.append(1 - pictures(files, listed, "PNG", side=side, colours=False))
             characters += [name.split("/", 1)[1].rpartition("/")[0] for name in listed]
     classes, y = np.unique(characters, return_inverse=True)

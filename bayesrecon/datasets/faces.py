@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.datasets.data_files import checked_folder, opened
-from bayesrecon.datasets.idx import chosen
+from bayesrecon.datasets.idx import files_of_part
 from bayesrecon.datasets.labelled import LabelledData
 from bayesrecon.datasets.pictures import files_of, pictures
 from bayesrecon.errors import BayesreconError
@@ -34,20 +34,20 @@ def celeba(folder: str | Path, part: str = "train", *, side: int = 32) -> Labell
     Traceback (most recent call last):
     bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
     """
-    where, wanted = checked_folder(folder), chosen(part, PARTS)
-    head, *rows = _lines(where, ATTRIBUTES)
+    path, codes = checked_folder(folder), files_of_part(part, PARTS)
+    head, *rows = _lines(path, ATTRIBUTES)
     names, entries = tuple(rows[0].split()) if rows else (), [row.split() for row in rows[1:]]
     if not head.strip().isdigit() or int(head) != len(entries) or not names or not entries:
-        raise BayesreconError(f"{where}: {ATTRIBUTES} says {head[:20]!r} images and lists {len(entries)}")
-    bad = next((e for e in entries if len(e) != 1 + len(names) or not set(e[1:]) <= {"1", "-1"}), None)
-    if bad is not None:
-        raise BayesreconError(f"{where}: {ATTRIBUTES} has {bad[0]} without {len(names)} attributes of 1 or -1")
+        raise BayesreconError(f"{path}: {ATTRIBUTES} says {head[:20]!r} images and lists {len(entries)}")
+    invalid = next((e for e in entries if len(e) != 1 + len(names) or not set(e[1:]) <= {"1", "-1"}), None)
+    if invalid is not None:
+        raise BayesreconError(f"{path}: {ATTRIBUTES} has {invalid[0]} without {len(names)} attributes of 1 or -1")
     if part != "all":
-        of = dict(line.split() for line in _lines(where, PARTITION) if len(line.split()) == 2)
-        entries = [e for e in entries if of.get(e[0]) in wanted]
+        part_of_image = dict(line.split() for line in _lines(path, PARTITION) if len(line.split()) == 2)
+        entries = [e for e in entries if part_of_image.get(e[0]) in codes]
         if not entries:
-            raise BayesreconError(f"{where}: {PARTITION} has no image of part {part!r}")
-    with files_of(where, [INNER]) as files:
+            raise BayesreconError(f"{path}: {PARTITION} has no image of part {part!r}")
+    with files_of(path, [INNER]) as files:
         x = pictures(files, [f"{INNER}/{e[0]}" for e in entries], "JPEG", side=side, colours=True)
     y = np.array([[int(v == "1") for v in e[1:]] for e in entries], np.int64)
     return LabelledData("CelebA", x.reshape(len(x), -1), y, names, shape=x.shape[1:])

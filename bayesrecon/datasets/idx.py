@@ -17,7 +17,7 @@ PREFIXES = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
 
 _BYTES = 8  # IDX code for unsigned bytes
 _SIDE = 28
-_KEPT = 5  # bytes of memory per pixel: one as read, four as float32
+_MEMORY = 5  # bytes per pixel: one as read, four as float32
 
 
 def mnist(folder: str | Path, part: str = "train") -> LabelledData:
@@ -65,11 +65,11 @@ def fashion_mnist(folder: str | Path, part: str = "train") -> LabelledData:
 
 
 def _read(name: str, folder: str | Path, part: str, names: tuple[str, ...]) -> LabelledData:
-    where = checked_folder(folder)
-    return joined([_half(name, where, prefix, names) for prefix in chosen(part, PREFIXES)])
+    path = checked_folder(folder)
+    return joined([_split(name, path, prefix, names) for prefix in files_of_part(part, PREFIXES)])
 
 
-def chosen(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+def files_of_part(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The files of a part of a data set.
 
     Raises:
@@ -80,7 +80,7 @@ def chosen(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     return parts[part]
 
 
-def _half(name: str, folder: Path, prefix: str, names: tuple[str, ...]) -> LabelledData:
+def _split(name: str, folder: Path, prefix: str, names: tuple[str, ...]) -> LabelledData:
     other = next(p for p in PREFIXES["all"] if p != prefix)
     part = "test" if other == "t10k" else "train"
     hint = f'; {other} files are there: part="{part}"' if any(folder.glob(f"{other}-images*")) else ""
@@ -114,12 +114,12 @@ def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.nda
             raise BayesreconError(f"{path}: the magic number of {names[0]} is {magic}; is this another file?")
         shape = struct.unpack(f">{dimensions}I", header[4:])
         size = math.prod(shape)
-        check_declared(path, _KEPT * size, path.stat().st_size)
+        check_declared(path, _MEMORY * size, path.stat().st_size)
         content = stream.read(size + 1)
         if len(content) != size or not size:
-            longer = "more" if len(content) > size else f"{len(content):,} bytes"
+            actual = "more" if len(content) > size else f"{len(content):,} bytes"
             raise BayesreconError(
-                f"{path}: the header declares {size:,} bytes, but the file has {longer}; download it again"
+                f"{path}: the header declares {size:,} bytes, but the file has {actual}; download it again"
             )
     return np.frombuffer(content, np.uint8).reshape(shape)
 
@@ -130,6 +130,6 @@ def checked_labels(what: str, labels: np.ndarray, count: int) -> np.ndarray:
     Raises:
         BayesreconError: a label is not one of the classes.
     """
-    if (wrong := np.flatnonzero(labels >= count)).size:
-        raise BayesreconError(f"{what}: record {wrong[0]} has label {labels[wrong[0]]}, expected 0 to {count - 1}")
+    if (invalid := np.flatnonzero(labels >= count)).size:
+        raise BayesreconError(f"{what}: record {invalid[0]} has label {labels[invalid[0]]}, expected 0 to {count - 1}")
     return labels.astype(np.int64)

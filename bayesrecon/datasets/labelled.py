@@ -41,5 +41,5 @@ class LabelledData:
 
 def joined(parts: list[LabelledData]) -> LabelledData:
     """Concatenate parts of one data set."""
-    whole = {field: np.concatenate([getattr(part, field) for part in parts]) for field in ("x", "y")}
-    return replace(parts[0], **whole)
+    arrays = {field: np.concatenate([getattr(part, field) for part in parts]) for field in ("x", "y")}
+    return replace(parts[0], **arrays)

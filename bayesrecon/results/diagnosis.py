@@ -106,11 +106,11 @@ class Diagnosis(Result):
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the eigenvalues with their noise; see `bayesrecon.plots.diagnosis`."""
-        return self.drawn("diagnosis.plot_diagnosis_spectrum", ax=ax)
+        return self.plotted("diagnosis.plot_diagnosis_spectrum", ax=ax)
 
     def plot_visibility(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the visibility of the features; see `bayesrecon.plots.diagnosis`."""
-        return self.drawn("diagnosis.plot_visibility", ax=ax)
+        return self.plotted("diagnosis.plot_visibility", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -1,8 +1,8 @@
-"""What an audit finds, or could not try, with evidence and remedies."""
+"""Findings of an audit with evidence and remedies, and attacks that could not be run."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -13,8 +13,8 @@ Severity = Literal["info", "low", "medium", "high"]
 LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 UNRECOGNISED = "unrecognised"
-"""The kind of the finding that names what nobody can tell."""
-_SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data
+"""The kind of the finding that lists unrecognised items."""
+_LISTED = 10  # records in the JSON document: the report must not be a second copy of the data
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Remedy:
     predicted: float | None = None
     measured: float | None = None
     untried: bool = False
-    trials: Any = field(default=None, compare=False, repr=False)
-    rows: Any = field(default=None, compare=False, repr=False)
+    trials: np.ndarray | None = field(default=None, compare=False, repr=False)
+    rows: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def status(self) -> Literal["measured", "predicted", "not tried", "stated"]:
@@ -137,7 +137,7 @@ class Finding:
     evidence: tuple[Item, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     records: Mapping[str, np.ndarray] = field(default_factory=dict)
-    errors: Mapping[str, Any] = field(default_factory=dict)
+    errors: Mapping[str, np.ndarray] = field(default_factory=dict)
     score: RecordScore | None = None
     drop: tuple[str, ...] = ()
 
@@ -147,8 +147,8 @@ class Finding:
         document |= {"where": self.where, "drop": self.drop}
         document["evidence"] = [asdict(item) for item in self.evidence]
         document["remedies"] = [remedy.to_dict() for remedy in self.remedies]
-        document["records"] = {k: v[:_SHOWN] for k, v in self.records.items()}
-        document["errors"] = {k: v[:_SHOWN] for k, v in self.errors.items()}
+        document["records"] = {k: v[:_LISTED] for k, v in self.records.items()}
+        document["errors"] = {k: v[:_LISTED] for k, v in self.errors.items()}
         document["score"] = None if self.score is None else asdict(self.score)
         return plain(document)
 

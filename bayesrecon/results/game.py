@@ -209,7 +209,7 @@ class GameResult(Result):
 
     def plot(self, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
         """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""
-        return self.drawn("game.plot_game", ax=ax, path=path)
+        return self.plotted("game.plot_game", ax=ax, path=path)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class InputEstimate(Result):
 
     def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> np.ndarray:
         """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.input_image`)."""
-        return self.drawn("input_image.plot_input", shape=shape, path=path)
+        return self.plotted("input_image.plot_input", shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.numpy_file import NumpyFile
 from bayesrecon.untrusted.size_limits import check_declared
 
-# Results are written without compression: what a byte may unpack to, and what any file may.
-_UNPACKED, _SMALL = 2, 2**20
+# Results are written without compression: most bytes that one byte may unpack to, and bytes that any file may have.
+_RATIO, _SMALL = 2, 2**20
 
 
 class _OtherFields(Exception):
@@ -47,13 +47,13 @@ def load_result(path: str | Path) -> Any:
 
 
 def _recovery(path: Path) -> Recovery:
-    with _complaining(path), opened(HDF5File, path) as file:
-        described = file.describe_group("/")
-        check_declared(path, described["size"], path.stat().st_size)
-        variables, attributes = described["variables"], described["attributes"]
+    with _one_line_errors(path), opened(HDF5File, path) as file:
+        description = file.describe_group("/")
+        check_declared(path, description["size"], path.stat().st_size)
+        variables, attributes = description["variables"], description["attributes"]
         data = {key: file.read(v["name"], (slice(None),) * len(v["shape"])) for key, v in variables.items()}
         rows = tuple(
-            Row(str(name), **{c: _none(data[c][i]) for c in NUMBERS}, verdict=str(data["verdict"][i]))
+            Row(str(name), **_numbers(data, i), verdict=str(data["verdict"][i]))
             for i, name in enumerate(data["statistic"])
         )
         prefix = "record_"
@@ -74,21 +74,21 @@ def _recovery(path: Path) -> Recovery:
         )
 
 
-def _archive(path: Path) -> Any:
-    with _complaining(path), opened(NumpyFile, path) as file:
-        check_declared(path, file.declared(), path.stat().st_size, free=_SMALL, ratio=_UNPACKED)
+def _archive(path: Path) -> Result:
+    with _one_line_errors(path), opened(NumpyFile, path) as file:
+        check_declared(path, file.declared(), path.stat().st_size, free=_SMALL, ratio=_RATIO)
         content = file.arrays()
-        about = json.loads(str(content[ABOUT]))
-        found = _unpacked(about["result"], content, classes_of_results(), str(about["version"])[:20])
-        if not isinstance(found, Result):
-            raise TypeError(f"a {type(found).__name__}")
-        found.check_types()
-        return found
+        document = json.loads(str(content[ABOUT]))
+        result = _unpacked(document["result"], content, classes_of_results(), str(document["version"])[:20])
+        if not isinstance(result, Result):
+            raise TypeError(f"a {type(result).__name__}")
+        result.check_types()
+        return result
 
 
 @contextmanager
-def _complaining(path: Path) -> Generator[None, None, None]:
-    """What goes wrong in one line that names the file: what a file says may be anything."""
+def _one_line_errors(path: Path) -> Generator[None, None, None]:
+    """Turn every error of the block into a one-line error that names the file."""
     if not path.exists():
         raise BayesreconError(f"no such file: {path}")
     if not path.is_file():
@@ -103,8 +103,9 @@ def _complaining(path: Path) -> Generator[None, None, None]:
         raise BayesreconError(f"{path} is not a saved bayesrecon result ({message[:200]})") from None
 
 
-def _none(value: Any) -> Any:
-    return None if not np.isfinite(value) else float(value)
+def _numbers(data: Mapping[str, np.ndarray], i: int) -> Json:
+    """The numbers of statistic i; None if they are not finite."""
+    return {name: float(data[name][i]) if np.isfinite(data[name][i]) else None for name in NUMBERS}
 
 
 def _unpacked(value: object, content: dict[str, np.ndarray], classes: dict[str, type], version: str) -> Any:
@@ -128,5 +129,5 @@ def _unpacked(value: object, content: dict[str, np.ndarray], classes: dict[str, 
         return float(inner)
     if kind == "note":
         return Note(inner)
-    found = [_unpacked(v, content, classes, version) for v in inner]
-    return {"list": list, "tuple": tuple}[kind](found)
+    result = [_unpacked(v, content, classes, version) for v in inner]
+    return {"list": list, "tuple": tuple}[kind](result)

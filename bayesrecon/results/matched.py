@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-_LEFT_OUT = ("pseudo", "error", "warnings")
+_EXCLUDED = ("pseudo", "error", "warnings")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +66,8 @@ class Matched(Result):
 
     def to_dict(self) -> Json:
         """Plain types only, without the records."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
-        return self._document(n=len(self.pseudo.weights), total=self.total, **given)
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _EXCLUDED}
+        return self._document(n=len(self.pseudo.weights), total=self.total, **values)
 
     def to_dataframe(self) -> "DataFrame":
         """One row per record: its multiplier, whether it is determined, and its fields."""
@@ -77,7 +77,7 @@ class Matched(Result):
         self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None, path: str | Path | None = None
     ) -> "Axes":
         """Plot the records by multiplier, or as images; see `bayesrecon.plots.matched`."""
-        return self.drawn("matched.plot_matched", ax=ax, shape=shape, path=path)
+        return self.plotted("matched.plot_matched", ax=ax, shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -105,25 +105,28 @@ class Plan(Result):
         Raises:
             BayesreconError: the worth was not planned for, or its distribution is not known.
         """
-        one = self[name]
-        error = one.sanitised.get(worth)
+        outlook = self[name]
+        error = outlook.sanitised.get(worth)
         if not error:
-            planned = ", ".join(str(w) for w, s in one.sanitised.items() if s) or "none"
+            planned = ", ".join(str(w) for w, s in outlook.sanitised.items() if s) or "none"
             raise BayesreconError(f"worth={worth}: sanitised draws were planned for a worth of {planned}")
-        found: dict[str, float | None] = {"draws": self.most_draws(name, error)}
-        moments = {t: s for t, s in one.moments.items() if s}
+        sizes: dict[str, float | None] = {"draws": self.most_draws(name, error)}
+        moments = {t: s for t, s in outlook.moments.items() if s}
         if moments:
             nearest = min(moments, key=lambda t: abs(np.log(moments[t] / error)))
-            found["draws of mean and covariance"] = int(nearest * (moments[nearest] / error) ** 2)
-        half = {
-            "mode, digits": one.mode,
-            "variational fit, digits": one.variational,
-            "mean field, digits": one.mean_field,
+            sizes["draws of mean and covariance"] = int(nearest * (moments[nearest] / error) ** 2)
+        widths_by_remedy = {
+            "mode, digits": outlook.mode,
+            "variational fit, digits": outlook.variational,
+            "mean field, digits": outlook.mean_field,
         }
-        for way, errors, wide in (("digits", one.shift, 1.0), *((w, widths, Z95) for w, widths in half.items())):
+        for remedy, errors, multiple in (
+            ("digits", outlook.shift, 1.0),
+            *((w, widths, Z95) for w, widths in widths_by_remedy.items()),
+        ):
             if errors:
-                found[way] = max((k for k, s in errors.items() if s and s >= wide * error), default=None)
-        return found
+                sizes[remedy] = max((k for k, s in errors.items() if s and s >= multiple * error), default=None)
+        return sizes
 
     def to_dict(self) -> Json:
         """Plain types only."""
@@ -155,7 +158,7 @@ class Plan(Result):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot what each kind of release leaves; see `bayesrecon.plots.planner`."""
-        return self.drawn("planner.plot_plan", ax=ax)
+        return self.plotted("planner.plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from xarray import Dataset
 
-_LEFT_OUT = ("pseudo", "trace", "columns", "warnings")
+_EXCLUDED = ("pseudo", "trace", "columns", "warnings")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,13 +70,13 @@ class Reconstruction(Result):
         names = [c[5:-1] for c in self.columns if c.startswith("mean(")]
         bases = list(dict.fromkeys(n.split("[")[0] for n in names))
         total, mean, variance = moments_of(np.asarray(self.pseudo.weights), self.pseudo.records, bases)
-        found = {"n": total}
-        found |= {f"mean({n})": float(v) for n, v in zip(names, mean, strict=True)}
-        return found | {f"var({n})": float(v) for n, v in zip(names, variance, strict=True)}
+        statistics = {"n": total}
+        statistics |= {f"mean({n})": float(v) for n, v in zip(names, mean, strict=True)}
+        return statistics | {f"var({n})": float(v) for n, v in zip(names, variance, strict=True)}
 
     def to_dict(self) -> Json:
         """Plain types only, without records and trace."""
-        meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
+        meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _EXCLUDED}
         return self._document(**meta, statistics=self.statistics())
 
     def to_dataframe(self) -> "DataFrame":
@@ -93,17 +93,19 @@ class Reconstruction(Result):
         """An `xarray.Dataset` of records, weights and trace, with the settings as attributes."""
         import xarray as xr
 
-        data: dict[str, Any] = {"weight": ("record", np.asarray(self.pseudo.weights))}
+        variables: dict[str, tuple[str | tuple[str, ...], np.ndarray]] = {
+            "weight": ("record", np.asarray(self.pseudo.weights))
+        }
         for name, values in self.pseudo.records.items():
             values = np.asarray(values)
-            data[f"record_{name}"] = (("record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1))), values)
-        data["trace"] = (("step", "column"), np.array(self.trace).reshape(-1, len(self.columns)))
+            variables[f"record_{name}"] = (("record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1))), values)
+        variables["trace"] = (("step", "column"), np.array(self.trace).reshape(-1, len(self.columns)))
         attributes = {f"bayesrecon_{k}": json.dumps(v) for k, v in self.to_dict().items()}
-        return xr.Dataset(data, {"column": list(self.columns)}, attributes)
+        return xr.Dataset(variables, {"column": list(self.columns)}, attributes)
 
     def plot(self, path: str | Path | None = None) -> np.ndarray:
         """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.reconstruction`."""
-        return self.drawn("reconstruction.plot_reconstruction", path=path)
+        return self.plotted("reconstruction.plot_reconstruction", path=path)
 
     @property
     def headline(self) -> str:

@@ -73,12 +73,12 @@ class Column:
             return np.log2(np.maximum(self.probability, 1e-300) / np.clip(self.prior, 1e-300, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.naive is not None and self.naive_sd is not None:
-                wide = np.hypot(self.naive_sd, self.se)
-                gained = np.log2(wide / self.se) + ((self.estimate - self.naive) / wide) ** 2 / np.log(4)
+                total_sd = np.hypot(self.naive_sd, self.se)
+                bits = np.log2(total_sd / self.se) + ((self.estimate - self.naive) / total_sd) ** 2 / np.log(4)
             else:
                 spread = np.nanstd(self.estimate) if np.isfinite(self.estimate).any() else 0.0
-                gained = np.log2(spread / self.se)
-        return np.where(np.isfinite(gained), np.maximum(gained, 0.0), 0.0)
+                bits = np.log2(spread / self.se)
+        return np.where(np.isfinite(bits), np.maximum(bits, 0.0), 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,10 +148,10 @@ class RecordTable(Result):
         for name in fields:
             if name not in table.columns:
                 raise BayesreconError(f"by={name!r} is not a known field ({', '.join(self.known)})")
-        found = table.groupby(fields, sort=False).agg(records=("bits", "size"), bits=("bits", "sum"))
+        exposures = table.groupby(fields, sort=False).agg(records=("bits", "size"), bits=("bits", "sum"))
         if "probability" in table.columns:
-            found["least_probability"] = table.groupby(fields, sort=False)["probability"].min()
-        return found.sort_values("bits", ascending=False)
+            exposures["least_probability"] = table.groupby(fields, sort=False)["probability"].min()
+        return exposures.sort_values("bits", ascending=False)
 
     def to_dict(self) -> Json:
         """Plain types only; what is not determined is None."""
@@ -160,7 +160,7 @@ class RecordTable(Result):
 
     def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> np.ndarray:
         """Plot the recovered records with their errors; see `bayesrecon.plots.records`."""
-        return self.drawn("records.plot_records", truth=truth, path=path)
+        return self.plotted("records.plot_records", truth=truth, path=path)
 
     @property
     def headline(self) -> str:

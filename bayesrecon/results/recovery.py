@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = [f.name for f in fields(Row)]
 NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
-_OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
+_UNIT_STATISTIC = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
 META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
@@ -41,7 +41,7 @@ class Recovery(Result):
         failures: failed checks of draws and model, one line each.
         presumes: assumptions about how the fit behind a printed table weighed its records, which the table does not
             show.
-        ranges: assumptions about fields of which nothing was stated: their ranges, or that one is the square of one.
+        ranges: assumptions about fields without a stated domain: their ranges, or that one is the square of another.
     """
 
     rows: tuple[Row, ...]
@@ -119,25 +119,25 @@ class Recovery(Result):
         import pandas as pd
         from scipy.special import ndtr
 
-        lines: dict[float, Json] = {}
-        matched = [(row, found) for row in self.rows if (found := _OF_A_UNIT.match(row.name))]
+        table: dict[float, Json] = {}
+        matched = [(row, match) for row in self.rows if (match := _UNIT_STATISTIC.match(row.name))]
         name = matched[-1][1].group(2) if matched else ""  # units come after the categories of fields
-        for row, found in matched:
-            if found.group(2) == name:
-                statistic, _, level = found.groups()
+        for row, match in matched:
+            if match.group(2) == name:
+                statistic, _, level = match.groups()
                 level, _, part = level.partition(",")
                 count = statistic == "n"
                 statistic += f"[{part}]" if part else ""
-                line = lines.setdefault(float(level), {})
-                line[statistic], line[f"{statistic}_se"] = row.estimate, row.se
+                values_of_unit = table.setdefault(float(level), {})
+                values_of_unit[statistic], values_of_unit[f"{statistic}_se"] = row.estimate, row.se
                 if count and row.estimate is not None:
-                    whole, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
-                    low, high = (whole - 0.5 - row.estimate) / se, (whole + 0.5 - row.estimate) / se
-                    line[f"{statistic}_rounded"] = whole
-                    line[f"{statistic}_probability"] = float(ndtr(high) - ndtr(low))
-        if not lines:
+                    rounded_count, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
+                    low, high = (rounded_count - 0.5 - row.estimate) / se, (rounded_count + 0.5 - row.estimate) / se
+                    values_of_unit[f"{statistic}_rounded"] = rounded_count
+                    values_of_unit[f"{statistic}_probability"] = float(ndtr(high) - ndtr(low))
+        if not table:
             raise BayesreconError('there are no units in this result; recover with unit="field"')
-        return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
+        return pd.DataFrame.from_dict(table, orient="index", dtype=float).rename_axis(name)
 
     def categories(self, field: str) -> "DataFrame":
         """One row per value of a field of codes: number of records with it (`count`), with error, interval and verdict.
@@ -146,32 +146,32 @@ class Recovery(Result):
         """
         import pandas as pd
 
-        lines = {}
+        table = {}
         for row in self.rows:
-            found = _OF_A_UNIT.match(row.name)
-            if found and found.groups()[:2] == ("n", field):
-                lines[float(found.group(3))] = asdict(row)
-        if not lines:
-            counted = dict.fromkeys(m.group(2) for m in map(_OF_A_UNIT.match, (r.name for r in self.rows)) if m)
+            match = _UNIT_STATISTIC.match(row.name)
+            if match and match.groups()[:2] == ("n", field):
+                table[float(match.group(3))] = asdict(row)
+        if not table:
+            counted = dict.fromkeys(m.group(2) for m in map(_UNIT_STATISTIC.match, (r.name for r in self.rows)) if m)
             raise BayesreconError(f"the categories of {field!r} were not counted{near(field, counted)}")
-        frame = pd.DataFrame.from_dict(lines, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
+        frame = pd.DataFrame.from_dict(table, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
         return frame.astype({c: float for c in frame if c != "verdict"}).rename_axis(field)
 
     def to_dataset(self) -> "Dataset":
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""
         import xarray as xr
 
-        data: dict[str, Any] = {
+        variables: dict[str, tuple[str | tuple[str, ...], np.ndarray]] = {
             name: ("statistic", np.array([_nan(getattr(r, name)) for r in self.rows])) for name in NUMBERS
         }
-        data["verdict"] = ("statistic", np.array([r.verdict for r in self.rows], dtype=object))
-        data["spectrum"] = ("eigenvalue", np.asarray(self.spectrum))
-        data["weight"] = ("pseudo_record", np.asarray(self.pseudo.weights))
+        variables["verdict"] = ("statistic", np.array([r.verdict for r in self.rows], dtype=object))
+        variables["spectrum"] = ("eigenvalue", np.asarray(self.spectrum))
+        variables["weight"] = ("pseudo_record", np.asarray(self.pseudo.weights))
         for name, values in self.pseudo.records.items():
             values = np.asarray(values)
             dims = ("pseudo_record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1)))
-            data[f"record_{name}"] = (dims, values)
-        # Prefixed: xarray takes plain names such as "coordinates" for its own.
+            variables[f"record_{name}"] = (dims, values)
+        # With a prefix, because xarray gives names such as "coordinates" a meaning of its own.
         attributes = {f"bayesrecon_{name}": getattr(self, name) for name in META}
         notes = [message for message in self.warnings if isinstance(message, Note)]
         warnings = [message for message in self.warnings if not isinstance(message, Note)]
@@ -179,15 +179,15 @@ class Recovery(Result):
         attributes["bayesrecon_notes"] = json.dumps(notes)
         attributes |= {"bayesrecon_failures": json.dumps(self.failures)}
         names = np.array([r.name for r in self.rows], dtype=object)
-        return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
+        return xr.Dataset(variables, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
     def plot(self, truth: dict[str, float] | None = None, ax: "Axes | None" = None) -> "Axes":
         """Plot the recovered statistics with their intervals; see `bayesrecon.plots.forest`."""
-        return self.drawn("forest.plot_recovery", truth=truth, ax=ax)
+        return self.plotted("forest.plot_recovery", truth=truth, ax=ax)
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the spectrum of the score kernel; see `bayesrecon.plots.spectrum`."""
-        return self.drawn("spectrum.plot_spectrum", ax=ax)
+        return self.plotted("spectrum.plot_spectrum", ax=ax)
 
     @property
     def headline(self) -> str:
@@ -196,7 +196,7 @@ class Recovery(Result):
         return f"{self.release}: what {self.draws} draw{'s' * (self.draws != 1)} tell about the data behind them"
 
     def _excerpt(self) -> "DataFrame":
-        """Without what specialists ask for: `to_dataframe` has it."""
+        """The main columns; `to_dataframe` has all."""
         frame = self.to_dataframe()
         return frame.loc[:, ["estimate", "se", "lower", "upper", "verdict"]]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from bayesrecon.errors import visible
 
-_EXACT = 1e-9  # of a value, below which its error is that of computing
-_MOST_PLACES = 6  # behind the point, from which on an exponent is read more easily
+_EXACT = 1e-9  # relative errors below this are rounding errors of the computation
+_MOST_PLACES = 6  # decimal places; numbers with more are printed with an exponent
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,7 +18,7 @@ class Row:
             and if the statistic is only partly determined, because the bias may be many times larger.
         lower, upper: 95 % interval, widened by the largest bias that the unseen part of the statistic can cause. At
             temperature 0, where nothing was sampled, it consists of that bias only. For an undetermined statistic it is
-            what is known anyway, with None for an open end.
+            the range that is known without the release, with None for an open end.
         floor: Cramer-Rao floor of the standard error for this number of independent draws. If the spectrum decays and
             the draws put the floor above the standard error, it is the standard error itself; if ten times above, the
             statistic is not called "determined".
@@ -52,7 +52,7 @@ class Row:
 
 
 def _rounded(value: float, error: float | None) -> str:
-    """To two digits of its error, but no more than ten of its own; without an error to five digits.
+    """The value rounded to two digits of its error, and to at most ten significant digits; to five without an error.
 
     >>> _rounded(91.63137, 4.4012), _rounded(14123.8, 310.0), _rounded(0.5, None), _rounded(3e-9, 2e-10)
     ('91.6', '14120', '0.5', '3.00e-09')

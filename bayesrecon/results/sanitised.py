@@ -1,6 +1,6 @@
 """The result of `sanitise`: what the tilted draws hide, what they cost, and a sentence to publish with them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,10 @@ from bayesrecon.results.base import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bayesrecon.releases import Release
+
 ATTRIBUTE = "bayesrecon_sanitised"
-"""The attribute by which a sanitised file says so."""
+"""The attribute that marks a sanitised file."""
 
 
 @dataclass(frozen=True)
@@ -95,30 +97,30 @@ class Sanitised(Result):
     statistics: tuple[Hidden, ...]
     changes: tuple[Change, ...]
     typical_shifts: tuple[float, float, float]
-    shifts: Any = None
+    shifts: np.ndarray | None = None
     units: Mapping[str, Mapping[Any, float]] | None = None
-    bits: Any = None
-    bits_of_draws: Any = None
+    bits: np.ndarray | None = None
+    bits_of_draws: np.ndarray | None = None
     spent: float | None = None
     budget: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     release: Any = field(default=None, init=False)
-    _numbers: Any = field(default=None, init=False, compare=False)
+    _moments: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Hidden:
-        for one in self.statistics:
-            if one.name == name:
-                return one
+        for statistic in self.statistics:
+            if statistic.name == name:
+                return statistic
         raise KeyError(name)
 
-    def of_mode(self, mode: Any, mean: np.ndarray, covariance: np.ndarray) -> "Sanitised":
+    def of_mode(self, mode: "Release", mean: np.ndarray, covariance: np.ndarray) -> "Sanitised":
         """The same result for a mode with its covariance, which has no draws and thus no sampling error."""
-        statistics = tuple(replace(one, se=one.scatter) for one in self.statistics)
-        found = replace(self, draws=0, source=mode.name.removesuffix(", sanitised"), statistics=statistics)
-        object.__setattr__(found, "release", mode)
-        object.__setattr__(found, "_numbers", (mean, covariance))
-        return found
+        statistics = tuple(replace(statistic, se=statistic.scatter) for statistic in self.statistics)
+        result = replace(self, draws=0, source=mode.name.removesuffix(", sanitised"), statistics=statistics)
+        object.__setattr__(result, "release", mode)
+        object.__setattr__(result, "_moments", (mean, covariance))
+        return result
 
     @property
     def published(self) -> str:
@@ -133,13 +135,13 @@ class Sanitised(Result):
     @property
     def sentence(self) -> str:
         """A sentence for the paper in which the draws appear."""
-        most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
+        largest_change = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
         return (
             f"The {self._subject} of the posterior of data that were altered at random, once, to "
             f"protect statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations "
             f"the published distribution diverges from the posterior by {self.measured_cost:.2g} nats on average; "
             "means, standard deviations and 5 % and 95 % quantiles of parameters move by up to "
-            f"{most:.2g} posterior standard deviations (root mean square). "
+            f"{largest_change:.2g} posterior standard deviations (root mean square). "
             f"{'The draws are' if self.draws else 'It is'} not anonymous, and the alteration is not differentially "
             "private."
         )
@@ -172,8 +174,8 @@ class Sanitised(Result):
 
         if self.release is None:
             raise BayesreconError("a loaded result has no draws; read the file of the draws and summarise them")
-        if not self.draws:
-            return self._table_of_mode()
+        if self._moments is not None:
+            return _table_of_mode(self.release.about.coordinates, *self._moments)
         model = self.release.model
         with x64():
             arrays = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(np.asarray(self.release.theta)).items()}
@@ -186,27 +188,19 @@ class Sanitised(Result):
         covariance = np.atleast_2d(np.cov(draws.T))
         low, high = np.quantile(draws, (0.05, 0.95), axis=0)
         columns = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0, ddof=1), "5 %": low, "95 %": high}
-        found = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
-        return found.join(pd.DataFrame(covariance, index=found.index, columns=[f"cov({name})" for name in values]))
-
-    def _table_of_mode(self) -> "DataFrame":
-        import pandas as pd
-
-        mean, covariance = self._numbers
-        names = list(self.release.of.coordinates)
-        found = pd.DataFrame({"mode": mean, "sd": np.sqrt(np.diag(covariance))}, pd.Index(names, name="coordinate"))
-        return found.join(pd.DataFrame(covariance, found.index, [f"cov({name})" for name in names]))
+        result = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
+        return result.join(pd.DataFrame(covariance, index=result.index, columns=[f"cov({name})" for name in values]))
 
     def to_dict(self) -> Json:
         """Plain types only, without the draws."""
-        own = [
+        names = [
             f.name for f in fields(self) if f.init and f.name not in ("statistics", "changes", "warnings", "failures")
         ]
-        units = self.units and {name: {str(k): v for k, v in one.items()} for name, one in self.units.items()}
+        units = self.units and {name: {str(k): v for k, v in shifts.items()} for name, shifts in self.units.items()}
         return self._document(
-            **{name: getattr(self, name) for name in own} | {"units": units},
-            statistics=[asdict(one) for one in self.statistics],
-            changes=[asdict(one) for one in self.changes],
+            **{name: getattr(self, name) for name in names} | {"units": units},
+            statistics=[asdict(statistic) for statistic in self.statistics],
+            changes=[asdict(statistic) for statistic in self.changes],
             sentence=self.sentence,
         )
 
@@ -214,5 +208,15 @@ class Sanitised(Result):
         """One row per statistic."""
         import pandas as pd
 
-        rows = pd.DataFrame([asdict(one) for one in self.statistics], columns=list(Hidden.__dataclass_fields__))
+        rows = pd.DataFrame(
+            [asdict(statistic) for statistic in self.statistics], columns=list(Hidden.__dataclass_fields__)
+        )
         return rows.set_index("name")
+
+
+def _table_of_mode(coordinates: Sequence[str], mean: np.ndarray, covariance: np.ndarray) -> "DataFrame":
+    import pandas as pd
+
+    index = pd.Index(list(coordinates), name="coordinate")
+    table = pd.DataFrame({"mode": mean, "sd": np.sqrt(np.diag(covariance))}, index)
+    return table.join(pd.DataFrame(covariance, index, [f"cov({name})" for name in coordinates]))

@@ -8,7 +8,7 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.json_types import Json
 
 VERSION = 2
-"""Of all schemas; one more whenever a key is added, renamed, or changes its type."""
+"""Version of all schemas. It increases when a key is added, renamed, or changes its type."""
 
 
 @cache

@@ -53,4 +53,4 @@ class Witness(Result):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.witness`."""
-        return self.drawn("witness.plot_witness", ax=ax)
+        return self.plotted("witness.plot_witness", ax=ax)

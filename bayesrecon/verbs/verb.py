@@ -34,7 +34,7 @@ def opened(source: object, model: object = None) -> Released:
     Raises:
         BayesreconError: it cannot be read, or a model is given for a release that already has one.
     """
-    from bayesrecon.posteriors.door import release_of  # imported late, since it loads all readers
+    from bayesrecon.posteriors.conversion import release_of  # imported late, since it loads all readers
 
     return release_of(source, model)
 
@@ -69,7 +69,7 @@ def opened_all(source: object, model: object = None) -> Released | list[Release]
     """Like `opened`. A list or tuple of anything but paths is a list of several releases of one data set."""
     if not isinstance(source, list | tuple):
         return opened(source, model)
-    from bayesrecon.posteriors.door import releases_of
+    from bayesrecon.posteriors.conversion import releases_of
 
     return releases_of(source, model)
 
@@ -97,7 +97,7 @@ def deletion(before: object, after: object, *, model: object = None) -> Deletion
     """
     if model is not None:
         from bayesrecon.models.estimators import ESTIMATORS
-        from bayesrecon.posteriors.door import model_for  # imported late, since it loads all readers
+        from bayesrecon.posteriors.conversion import model_for  # imported late, since it loads all readers
 
         model = model if isinstance(model, str) and model in ESTIMATORS else model_for(model, before)
     return paired(opened(before, model), opened(after, model))

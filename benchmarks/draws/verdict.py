@@ -31,7 +31,7 @@ against the data of posteriordb.
   bound for independent draws (for single records as if the posterior were normal).
 * *Naive guess* is the model's prediction for a row without an attack: the most probable value or the expectation, over
   the draws. It is scored in the same way.
-* Records count as given away if more of them are right (for real values: nearer) than with the naive guess, and not by
+* Records count as disclosed if more of them are right (for real values: nearer) than with the naive guess, and not by
   chance (p < 0.05).
 * Draws: "reference" are posteriordb's, "own NUTS" are 10,000 draws sampled here. T is the number of draws used.
 """

@@ -36,7 +36,7 @@ from tests.support.hiding_found import FOUND
 PART = HERE / "hidden.part.json"
 MODES = ("nothing", "data", "model", "both")
 WORDS = {"nothing": "without anything", "data": "with the data", "model": "with the model", "both": "with both"}
-CLEARED = "Little is given away"
+CLEARED = "Little is disclosed"
 UNTOUCHED = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_interaction", "mesquite-logmesquite", "arK-arK",
     "nes1972-nes", "sblrc-blr", "kilpisjarvi_mod-kilpisjarvi",

@@ -62,7 +62,7 @@ OMNIGLOT_HEAD += ("95 %", "without deletion", "95 %")
 APPROXIMATION = """## Approximation of the data of three nearest neighbours
 
 Features are scaled to [0, 1] over the whole table, once. {points:,} points: *range*: uniform in [0, 1]; *local* and
-*normal*: drawn from the public half's kernel density, or from a normal law of its mean and covariance (see
+*normal*: drawn from the public half's kernel density, or from a normal distribution of its mean and covariance (see
 `games.DeletedInstance`). *Private* is the share of the records that is. *Fails*: no label changed. Euclidean distances
 to the deleted record, means over the other deletions: of the *estimate*, the mean of the points that changed, and of
 their *median*; of *single* points that changed; of *random* points; and of the mean of all points that the model gives

@@ -24,7 +24,7 @@ Ratio 3/1, with SSIM. A smaller delta makes the loss itself smaller, and so the 
 """
 OUTPUTS = """## How much outputs hold
 
-*Softmax bits*: mean entropy of the probabilities. *Normal bits*: differential entropy of a normal law with the
+*Softmax bits*: mean entropy of the probabilities. *Normal bits*: differential entropy of a normal distribution with the
 covariance of the centred logits, in units of their mean standard deviation. Segments: R of these pixels alone, under
 their own law, at the cut 1.2e-4.
 """

@@ -135,7 +135,7 @@ def rows(model, predict, view, more, x, mixtures, sizes):
         mean, sd = (np.stack(v) for v in zip(*(moments(law, one, (0, 1)) for one in c), strict=True))
         known = calibrated(public[few], mean[:CALIBRATE], sd[:CALIBRATE], spread, 0, (0, 1))
         guess, size = mean[CALIBRATE:], sd[CALIBRATE:]
-        name = "posterior mean, " + ("normal law" if clusters == 1 else f"mixture of {clusters}")
+        name = "posterior mean, " + ("normal distribution" if clusters == 1 else f"mixture of {clusters}")
         basis = law.arrays["basis"]
         true = (asked - law.arrays["mean"]) @ (basis / (basis**2).sum(axis=0))
         own = abs(true - c[CALIBRATE:].mean(axis=1)) <= 1.96 * c[CALIBRATE:].std(axis=1)

@@ -1,8 +1,11 @@
-"""Distributions of shipped programs that NumPyro does not have. They are built on its own, and loaded when a program
-runs."""
+"""Distributions of shipped programs that NumPyro does not have. They are loaded when a program runs."""
+
+# NumPyro calls these methods with a key and with arrays only, and lets subclasses state their support as an attribute.
+# pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,30 +21,30 @@ from bayesrecon.errors import BayesreconError
 class BinomialLogit(dist.BinomialLogits):
     """Binomial distribution in log odds, with a log probability that is smooth in the number of successes.
 
-    More successes than trials are left to the solver's constraints: the score `k - n p` stays finite there,
-    whereas an infinite log probability would bar every search that passes through.
+    The log probability stays finite for more successes than trials, because a search may pass through such values. The
+    solver's constraints exclude them.
     """
 
     def log_prob(self, value: jax.Array) -> Array:
         n = jnp.asarray(self.total_count)
-        ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
+        log_choose = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
         eta = jnp.asarray(self.logits)
-        return value * eta - n * jax.nn.softplus(eta) + ways
+        return value * eta - n * jax.nn.softplus(eta) + log_choose
 
 
 class FromLogDensity(dist.Distribution):
-    """A distribution given by its log density, and by how to draw from it where that is known.
+    """A distribution given by its log density and, if it is to be simulated, by a sampler.
 
     Args:
         log_density: log density of all values at once, `(*batch, *event) -> batch`.
         support: constraint of one event.
-        draw: `(key) -> (*batch, *event)`.
+        draw: `(key) -> (*batch, *event)`; None if there is no sampler.
     """
 
     def __init__(
         self,
         log_density: Callable[[jax.Array], jax.Array],
-        support: Constraint,
+        support: Constraint[Any],
         batch_shape: tuple[int, ...],
         event_shape: tuple[int, ...] = (),
         draw: Callable[[jax.Array], jax.Array] | None = None,
@@ -50,7 +53,7 @@ class FromLogDensity(dist.Distribution):
         super().__init__(batch_shape, event_shape, validate_args=False)
 
     @property
-    def support(self) -> Constraint:
+    def support(self) -> Constraint[Any]:
         return self._constraint
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
@@ -68,10 +71,10 @@ class FromLogDensity(dist.Distribution):
 class NormalPair(dist.Distribution):
     """`theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`.
 
-    Written out: a general mixture costs ten times as long to trace through second derivatives.
+    NumPyro's general mixture takes ten times as long to trace through second derivatives.
     """
 
-    support: Constraint = constraints.real
+    support: Constraint[Any] = constraints.real
 
     def __init__(self, theta: Array, mu: Array, sigma: Array):
         self.theta, self.mu, self.sigma = theta, mu, sigma
@@ -91,7 +94,7 @@ class NormalPair(dist.Distribution):
 class OrderedNormal(dist.Distribution):
     """Independent `Normal(0, scale)` values in increasing order."""
 
-    support: Constraint = constraints.ordered_vector
+    support: Constraint[Any] = constraints.ordered_vector
 
     def __init__(self, scale: float, count: int):
         self.scale = scale
@@ -117,5 +120,5 @@ class OneBased(dist.CategoricalLogits):
         return jnp.take_along_axis(self.logits, jnp.asarray(value)[..., None] - 1, axis=-1)[..., 0]
 
     @property
-    def support(self) -> Constraint:
+    def support(self) -> Constraint[Any]:
         return dist.constraints.integer_interval(1, jnp.shape(self.logits)[-1])

@@ -21,7 +21,7 @@ _PLACES = (-10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 def cholesky(matrix: Array) -> jax.Array:
     """Lower factor of a small positive definite matrix, column by column.
 
-    LAPACK's batched factorisation under nested forward-mode derivatives can deadlock on CPU.
+    It replaces LAPACK's batched factorisation, which can deadlock on CPU under nested forward-mode derivatives.
     """
     size = matrix.shape[0]
     factor = jnp.zeros_like(matrix)
@@ -31,12 +31,12 @@ def cholesky(matrix: Array) -> jax.Array:
     return factor
 
 
-def forward_substitution(factor: Array, right: Array) -> jax.Array:
+def forward_substitution(factor: Array, vector: Array) -> jax.Array:
     """`factor^-1 right` for a lower factor `(n, n)` and a vector `(n,)`."""
     result: list[jax.Array] = []
     for j in range(factor.shape[0]):
-        solved = sum((factor[j, i] * result[i] for i in range(j)), start=jnp.zeros(()))
-        result.append((right[j] - solved) / factor[j, j])
+        known_part = sum((factor[j, i] * result[i] for i in range(j)), start=jnp.zeros(()))
+        result.append((vector[j] - known_part) / factor[j, j])
     return jnp.stack(result)
 
 
@@ -46,34 +46,34 @@ def smooth_covariance(x: Array, alpha: Array, rho: Array, nugget: Array | float,
     return alpha**2 * xp.exp(-0.5 * (difference / rho) ** 2) + nugget * np.eye(len(x))
 
 
-def _scales() -> tuple[jax.Array, jax.Array]:
+def _kernel_parameters() -> tuple[jax.Array, jax.Array]:
     return latent("rho", dist.Gamma(25, 4)), latent("alpha", dist.HalfNormal(2))
 
 
 def gp_pois_regr(place: Array, k: Array | None = None, *, x: Sequence[float] = _PLACES) -> None:
     """Counts at known places: `k_i ~ Poisson(exp(f_i))`, `f = L f_tilde` a Gaussian process."""
     places = np.asarray(x, float)
-    rho, alpha = _scales()
+    rho, alpha = _kernel_parameters()
     f = cholesky(smooth_covariance(places, alpha, rho, _NUGGET)) @ standard("f_tilde", len(places))
     observe("k", dist.Poisson(jnp.exp(f[place - 1])), k, place.shape[0])
 
 
-def _uncorrelated(draws: Draws, *, x: Sequence[float]) -> Draws:
+def _standard_normal_values(draws: Draws, *, x: Sequence[float]) -> Draws:
     if "f_tilde" in draws or not {"f", "rho", "alpha"} <= draws.keys():
         return draws
     alpha, rho = (draws[k][..., None, None] for k in ("alpha", "rho"))
     factor = np.linalg.cholesky(smooth_covariance(np.asarray(x, float), alpha, rho, _NUGGET, np))
-    others = {k: v for k, v in draws.items() if k != "f"}
-    return {**others, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
+    other_draws = {k: v for k, v in draws.items() if k != "f"}
+    return {**other_draws, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
 
 
-_NUGGET = 1e-10  # as the original program adds
+_NUGGET = 1e-10  # as in the original program
 
 
 def gp_regr(y: Array, *, x: Sequence[float] = _PLACES) -> None:
     """`y ~ MultiNormal(0, K + sigma I)` at known places (sigma is a variance); one record is all of y."""
     places = np.asarray(x, float)
-    rho, alpha = _scales()
+    rho, alpha = _kernel_parameters()
     sigma = latent("sigma", dist.HalfNormal(1))
     factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
 
@@ -126,13 +126,13 @@ def lotka_volterra(occasion: Array, pelts: Array | None = None, *, times: Sequen
     centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
     rates = latent("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
     a, b, c, d = rates
-    first = latent("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
+    initial = latent("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
     sigma = latent("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
-    def slope(_: jax.Array, log_z: jax.Array) -> jax.Array:  # of the logarithms, which stay finite
+    def slope(_: jax.Array, log_z: jax.Array) -> jax.Array:  # of log z, which stays finite
         return jnp.stack([a - b * jnp.exp(log_z[1]), d * jnp.exp(log_z[0]) - c])
 
-    start = jnp.log(first)
+    start = jnp.log(initial)
     path = jnp.concatenate([start[None], runge_kutta(slope, start, later, 0.05)])
     distribution = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
     observe("pelts", distribution, pelts, occasion.shape[0])
@@ -184,10 +184,10 @@ def sir(
 
     path = runge_kutta(slope, jnp.asarray(start), days, 0.1)
     susceptible = jnp.concatenate([start[:1], path[:, 0]])
-    # Rounding may leave a negative number where nobody is left to be infected.
-    new = jnp.maximum(susceptible[:-1] - susceptible[1:], 1e-9)[occasion - 1]
+    # Rounding may make the difference negative if nobody is susceptible any more.
+    infections = jnp.maximum(susceptible[:-1] - susceptible[1:], 1e-9)[occasion - 1]
     with numpyro.plate("records", occasion.shape[0]):
-        numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
+        numpyro.sample("stoi", dist.Poisson(infections), obs=stoi)
         numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)
 
 
@@ -210,8 +210,8 @@ def soil_incubation(
     s = jnp.sqrt((k1 - k2) ** 2 / 4 + alpha12 * alpha21 * k1 * k2)
     slow, fast = jnp.exp((m + s) * days), jnp.exp((m - s) * days)
     start = total * jnp.stack([gamma, 1 - gamma])
-    first = jnp.stack([alpha12 * k2 * start[1] - k1 * start[0], alpha21 * k1 * start[0] - k2 * start[1]])
-    remaining = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
+    slope = jnp.stack([alpha12 * k2 * start[1] - k1 * start[0], alpha21 * k1 * start[0] - k2 * start[1]])
+    remaining = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(slope - m * start) * (slow - fast) / (2 * s)
     observe("eCO2", dist.Normal((total - remaining)[occasion - 1], sigma), eCO2, occasion.shape[0])
 
 
@@ -245,7 +245,7 @@ MODELS: tuple[Shipped, ...] = (
         gp_pois_regr,
         "Poisson counts around a Gaussian process at known places",
         domain=lambda x: {"place": levels(len(x))},
-        prepare=_uncorrelated,
+        prepare=_standard_normal_values,
         records=lambda data: {"place": np.arange(1, int(data["N"]) + 1), "k": index(data, "k")},
         posteriors=("gp_pois_regr-gp_pois_regr",),
         constants=lambda data: {"x": tuple(map(float, data["x"]))},

@@ -1,4 +1,4 @@
-"""A shipped model is its NumPyro program. Positional arguments are the fields, and keyword-only ones the constants.
+"""Models from NumPyro programs whose positional arguments are fields and whose keyword-only ones are constants.
 
 Which fields are observed, and their domains, are read from the program when the model is built.
 """
@@ -14,10 +14,9 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import Data, Draws
+from bayesrecon.models.catalogue.latent import Constant, Data, Draws
 from bayesrecon.models.entry import Shipped
 
-Constant = float | tuple["Constant", ...]
 Option = Mapping[str, object] | Callable[..., Mapping[str, object]]
 """A value, or a function of the constants that its arguments name."""
 
@@ -35,8 +34,10 @@ class ProgramBuilder:
         fields: names of the fields, if the program takes them as `**record`, or takes only some of its arguments.
         shapes: shapes of the fields that are not one number per record.
         domain, prepare, identities, forward: as in `from_numpyro`.
-        simulate: as in `Model`, if the program cannot be simulated. It and `prepare` get the constants that their own
-            keyword-only arguments name.
+        simulate: as in `Model`, if simulation from the program itself is not possible.
+
+    Functions among these get the constants that their arguments name, `prepare` and `simulate` those of their
+    keyword-only arguments.
     """
 
     program: Callable[..., None]
@@ -55,7 +56,7 @@ class ProgramBuilder:
         return inspect.Signature(list(_constants(self.program)))
 
     def __call__(self, **settings: object) -> Model:
-        constants = {p.name: _plain(settings.get(p.name, p.default)) for p in _constants(self.program)}
+        constants = {p.name: _hashable(settings.get(p.name, p.default)) for p in _constants(self.program)}
         names = _evaluated(self.fields, constants) or _fields(self.program)
         model = adapt(
             self.program,
@@ -120,8 +121,8 @@ def _evaluated(option: T | Callable[..., T], constants: Mapping[str, Constant]) 
     return value
 
 
-def _plain(value: Any) -> Constant:
-    """Arrays and lists as tuples: settings are compared, and stored as JSON."""
+def _hashable(value: Any) -> Constant:
+    """The value with arrays and lists as tuples, because settings are hashed and stored as JSON."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

@@ -1,8 +1,8 @@
 """Gaussian linear regression: programs of posteriordb, and a generic one.
 
 Every program is `y ~ Normal(design(record) @ coefficients, sigma)`; the posteriors differ in the design, the
-transform of the response, the priors and the names of the coefficients. Covariates that the original program
-centres or scales by statistics of the private data are fields of the record as they enter the likelihood.
+transform of the response, the priors and the names of the coefficients. If the original program
+centres or scales a covariate by statistics of the private data, the field is the transformed covariate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +37,17 @@ from bayesrecon.models.entry import Shipped
 
 
 @dataclass(frozen=True)
-class _Spec:
-    """One posteriordb program; `columns` turns its data into covariate fields and response."""
+class _Regression:
+    """One posteriordb program.
+
+    Attributes:
+        fields: names of the covariates.
+        design: columns of the design matrix.
+        records: function from posteriordb's data to records.
+        width: number of coefficients.
+        scale: prior of sigma.
+        identities: totals of covariates that the program standardises.
+    """
 
     name: str
     posteriors: tuple[str, ...]
@@ -64,22 +73,24 @@ class _Spec:
         )
 
     def shipped(self) -> Shipped:
-        columns = "linear regression of " + self.response + " on " + ", ".join(self.fields)
-        return Shipped(self.name, self.build, columns, self.records, self.posteriors)
+        summary = "linear regression of " + self.response + " on " + ", ".join(self.fields)
+        return Shipped(self.name, self.build, summary, self.records, self.posteriors)
 
 
-def _kidiq() -> list[_Spec]:
-    def spec(name: str, fields: Sequence[str], design: Design, width: int) -> _Spec:
+def _kidiq() -> list[_Regression]:
+    def regression(name: str, fields: Sequence[str], design: Design, width: int) -> _Regression:
         domain = {"mom_hs": "binary"} if "mom_hs" in fields else {}
         records = pick("kid_score", *fields)
-        return _Spec(name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy)
+        return _Regression(
+            name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy
+        )
 
     return [
-        spec("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
-        spec("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
-        spec("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
-        spec("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
-        _Spec(
+        regression("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
+        regression("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
+        regression("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
+        regression("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
+        _Regression(
             "kidscore_interaction_c2",
             ("kidiq_with_mom_work-kidscore_interaction_c2",),
             "kid_score",
@@ -92,26 +103,28 @@ def _kidiq() -> list[_Spec]:
     ]
 
 
-def _earnings() -> list[_Spec]:
+def _earnings() -> list[_Regression]:
     male = {"male": "binary"}
 
-    def spec(
+    def regression(
         name: str,
         response: str,
         fields: Sequence[str],
         design: Design,
         width: int,
         records: Callable[[Data], Records],
-    ) -> _Spec:
+    ) -> _Regression:
         domain = male if "male" in fields else {}
         identities = unit_variance(1, "z_height") if "z_height" in fields else {}
         posterior = (f"earnings-{name}",)
-        return _Spec(name, posterior, response, tuple(fields), design, records, domain, width, identities=identities)
+        return _Regression(
+            name, posterior, response, tuple(fields), design, records, domain, width, identities=identities
+        )
 
     earn = log("earn")
-    height, both = linear("height"), linear("height", "male")
+    height, height_and_male = linear("height"), linear("height", "male")
     return [
-        spec(
+        regression(
             "log10earn_height",
             "log10_earn",
             ["height"],
@@ -119,16 +132,16 @@ def _earnings() -> list[_Spec]:
             2,
             pick("height", log10_earn=lambda d: np.log10(array(d, "earn"))),
         ),
-        spec("logearn_height", "log_earn", ["height"], height, 2, pick("height", log_earn=earn)),
-        spec(
+        regression("logearn_height", "log_earn", ["height"], height, 2, pick("height", log_earn=earn)),
+        regression(
             "logearn_height_male",
             "log_earn",
             ["height", "male"],
-            both,
+            height_and_male,
             3,
             pick("height", "male", log_earn=earn),
         ),
-        spec(
+        regression(
             "logearn_interaction",
             "log_earn",
             ["height", "male"],
@@ -136,7 +149,7 @@ def _earnings() -> list[_Spec]:
             4,
             pick("height", "male", log_earn=earn),
         ),
-        spec(
+        regression(
             "logearn_interaction_z",
             "log_earn",
             ["z_height", "male"],
@@ -144,7 +157,7 @@ def _earnings() -> list[_Spec]:
             4,
             pick("male", log_earn=earn, z_height=standardised("height", 1)),
         ),
-        spec(
+        regression(
             "logearn_logheight_male",
             "log_earn",
             ["log_height", "male"],
@@ -155,7 +168,7 @@ def _earnings() -> list[_Spec]:
     ]
 
 
-def _mesquite() -> list[_Spec]:
+def _mesquite() -> list[_Regression]:
     raw = ("diam1", "diam2", "canopy_height", "total_height", "density")
     derived = {
         **{f"log_{n}": log(n) for n in ("weight", *raw)},
@@ -164,25 +177,25 @@ def _mesquite() -> list[_Spec]:
         "log_canopy_shape": lambda d: np.log(array(d, "diam1") / array(d, "diam2")),
     }
 
-    def spec(name: str, *fields: str, response: str = "log_weight") -> _Spec:
+    def regression(name: str, *fields: str, response: str = "log_weight") -> _Regression:
         names = (response, *fields)
         records = pick(*(n for n in names if n not in derived), **{n: derived[n] for n in names if n in derived})
         domain = {"group": "binary"} if "group" in fields else {}
         posterior = (f"mesquite-{name}",)
-        return _Spec(name, posterior, response, fields, linear(*fields), records, domain, len(fields) + 1)
+        return _Regression(name, posterior, response, fields, linear(*fields), records, domain, len(fields) + 1)
 
     volume, area, shape = "log_canopy_volume", "log_canopy_area", "log_canopy_shape"
     return [
-        spec("mesquite", *raw, "group", response="weight"),
-        spec("logmesquite", *(f"log_{n}" for n in raw), "group"),
-        spec("logmesquite_logva", volume, area, "group"),
-        spec("logmesquite_logvas", volume, area, shape, "log_total_height", "log_density", "group"),
-        spec("logmesquite_logvash", volume, area, shape, "log_total_height", "group"),
-        spec("logmesquite_logvolume", volume),
+        regression("mesquite", *raw, "group", response="weight"),
+        regression("logmesquite", *(f"log_{n}" for n in raw), "group"),
+        regression("logmesquite_logva", volume, area, "group"),
+        regression("logmesquite_logvas", volume, area, shape, "log_total_height", "log_density", "group"),
+        regression("logmesquite_logvash", volume, area, shape, "log_total_height", "group"),
+        regression("logmesquite_logvolume", volume),
     ]
 
 
-def _nes() -> _Spec:
+def _nes() -> _Regression:
     fields = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income")
 
     def design(z: Mapping[str, Array]) -> list[Array]:
@@ -193,7 +206,7 @@ def _nes() -> _Spec:
     domain = {"race_adj": [1, 1.5, 2], "age_discrete": [1, 2, 3, 4], "gender": [1, 2]}
     years = range(1972, 2001, 4)
     posteriors = tuple(f"nes{y}-nes" for y in years)
-    return _Spec("nes", posteriors, "partyid7", fields, design, pick("partyid7", *fields), domain, 9)
+    return _Regression("nes", posteriors, "partyid7", fields, design, pick("partyid7", *fields), domain, 9)
 
 
 def _ar(order: int = 5) -> Model:
@@ -238,7 +251,7 @@ def _diamonds_records(data: Data) -> Records:
     return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
 
 
-_SESAME = _Spec(
+_SESAME = _Regression(
     "sesame_one_pred_a",
     ("sesame_data-sesame_one_pred_a",),
     "watched",
@@ -250,7 +263,7 @@ _SESAME = _Spec(
 )
 
 MODELS: tuple[Shipped, ...] = (
-    *(spec.shipped() for spec in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
+    *(regression.shipped() for regression in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
     Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
     Shipped(
         "diamonds",

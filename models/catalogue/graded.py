@@ -26,22 +26,22 @@ def bones_model(
 ) -> None:
     """Graded response with published item parameters: `P(grade > k) = logit^-1(delta_j (theta_i - gamma_jk))`."""
     slope, cut, count = np.asarray(delta, float), np.asarray(gamma, float), np.asarray(categories, int)
-    most = cut.shape[1] + 1
-    real = np.arange(1, most) < count[:, None]  # threshold k exists for item j
+    grades = cut.shape[1] + 1
+    exists = np.arange(1, grades) < count[:, None]  # threshold k exists for item j
     theta = latent("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
     j = indicator - 1
-    at = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
-    logits = _graded(jnp.where(jnp.asarray(real)[j], at, ILLEGAL))
+    log_odds = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
+    logits = _graded(jnp.where(jnp.asarray(exists)[j], log_odds, ILLEGAL))
     observe("grade", extra.OneBased(logits), grade, logits.shape[0])
 
 
-def _graded(at: Array) -> jax.Array:
+def _graded(log_odds: Array) -> jax.Array:
     """Log probabilities of the grades from the log odds `at[:, k]` of exceeding grade k, which decrease in k."""
-    first = -jax.nn.softplus(at[:, :1])
-    last = -jax.nn.softplus(-at[:, -1:])
+    first = -jax.nn.softplus(log_odds[:, :1])
+    last = -jax.nn.softplus(-log_odds[:, -1:])
     # log(s(u) - s(v)) = log s(u) + log s(-v) + log(1 - exp(v - u)) for the logistic function s and u > v.
-    gap = jnp.maximum(at[:, :-1] - at[:, 1:], 1e-12)
-    between = -jax.nn.softplus(-at[:, :-1]) - jax.nn.softplus(at[:, 1:]) + jnp.log(-jnp.expm1(-gap))
+    gap = jnp.maximum(log_odds[:, :-1] - log_odds[:, 1:], 1e-12)
+    between = -jax.nn.softplus(-log_odds[:, :-1]) - jax.nn.softplus(log_odds[:, 1:]) + jnp.log(-jnp.expm1(-gap))
     return jnp.concatenate([first, between, last], axis=1)
 
 

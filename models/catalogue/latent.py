@@ -1,4 +1,4 @@
-"""Pieces that models with latent units share: non-centred latents, and maps from published draws."""
+"""Parts of programs with latent variables: non-centred parameters, and their values from published draws."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Data = Mapping[str, Any]
 """The data of a posterior in posteriordb, a JSON object: numbers and nested lists by name."""
 
+Constant = float | tuple["Constant", ...]
+"""A constant of a program: numbers in nested tuples, which can be hashed and stored as JSON."""
+
 Draws = dict[str, np.ndarray]
 """Draws of parameters by name, each `(chains, draws, *shape)`."""
 
@@ -26,7 +29,7 @@ Table = Sequence[Sequence[float]]
 """A matrix as a constant of a program."""
 
 ILLEGAL = -200.0
-"""Logit of an answer that an item does not offer: below every rounding error, and finite."""
+"""Log odds of an answer that an item does not offer. They are finite, and the probability is below rounding error."""
 
 
 def latent(name: str, distribution: "Distribution") -> jax.Array:
@@ -52,10 +55,13 @@ def observe(response: str, distribution: "Distribution", values: Array | None, c
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A non-centred latent that is rebuilt from the centred one in published draws.
+    """A rule that computes a non-centred parameter from published draws of the centred one.
 
-    `formula` takes the draws of `published` and of the parameters that `needs` names; scalars among the
-    latter come with trailing axes to broadcast.
+    Attributes:
+        name: the non-centred parameter.
+        published: the centred parameter, which it replaces.
+        needs: further parameters of the formula.
+        formula: function of the draws of `published` and of `needs`. Draws of scalars have trailing axes to broadcast.
     """
 
     name: str
@@ -72,7 +78,7 @@ def standardised(name: str, published: str, location: str | None, scale: str) ->
 
 
 def rebuild(*rules: Rebuilt) -> Callable[[Draws], Draws]:
-    """`Model.prepare` for draws that may be centred; draws that already hold the latents pass unchanged."""
+    """A function for `Model.prepare` that applies these rules to draws without the non-centred parameters."""
 
     def prepare(draws: Draws) -> Draws:
         result = dict(draws)
@@ -97,7 +103,7 @@ def index(data: Data, name: str) -> np.ndarray:
     return np.asarray(data[name], np.int64)
 
 
-def floats(values: npt.ArrayLike) -> tuple[Any, ...]:
-    """An array as nested tuples of numbers: settings of a model are compared and kept as JSON."""
+def floats(values: npt.ArrayLike) -> tuple[Constant, ...]:
+    """An array of at least one axis as nested tuples of numbers."""
     array = np.asarray(values, float)
     return tuple(map(floats, array)) if array.ndim > 1 else tuple(map(float, array))

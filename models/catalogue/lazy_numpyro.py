@@ -1,7 +1,10 @@
-"""NumPyro, and distributions that are built on it, for shipped programs: half a second to load, spent when one of them
-runs."""
+"""NumPyro and distributions that are built on it, loaded when a shipped program first runs.
+
+Loading takes half a second.
+"""
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +22,8 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(importlib.import_module(self.__name__), name)
 
-        def __reduce__(self) -> tuple[Any, ...]:
-            """The module itself in another process."""
+        def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+            """Pickle by name."""
             return importlib.import_module, (self.__name__,)
 
     numpyro = _LazyModule("numpyro")

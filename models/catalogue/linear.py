@@ -1,4 +1,4 @@
-"""Gaussian linear regression: the program every linear posterior shares, its priors, and columns of tables."""
+"""The program of Gaussian linear regressions, its priors, and columns of its design matrix."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -126,8 +126,8 @@ def standardised(name: str, deviations: float) -> Callable[[Data], np.ndarray]:
     return column
 
 
-def shifted(name: str, by: float) -> Callable[[Data], np.ndarray]:
-    return lambda data: array(data, name) - by
+def shifted(name: str, origin: float) -> Callable[[Data], np.ndarray]:
+    return lambda data: array(data, name) - origin
 
 
 def zero_mean(*names: str) -> Identities:

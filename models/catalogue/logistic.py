@@ -1,7 +1,7 @@
 """Logistic regressions with flat priors: wells that were switched, and votes by income.
 
-Covariates that a program centres by their mean over the private data are fields as they enter the likelihood;
-units that a program changes (100 m, four years) are undone, so that fields are in the units of the data.
+If a program centres a covariate by its mean over the private data, the field is the centred covariate. If a program
+changes units (to 100 m or four years), the field has the units of the data.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ class _Logit:
     response: str = "switched"
     data: str = "wells_data"
     domain: Mapping[str, object] = field(default_factory=dict)
-    one_vector: bool = False  # the intercept is the first entry of beta
+    intercept_in_beta: bool = False  # the intercept is the first entry of beta
 
     def program(self, **record: Array) -> None:
         columns = self.design(record)
-        if self.one_vector:
-            both = latent("beta", flat().expand((1 + len(columns),)).to_event(1))
-            alpha, beta = both[0], both[1:]
+        if self.intercept_in_beta:
+            coefficients = latent("beta", flat().expand((1 + len(columns),)).to_event(1))
+            alpha, beta = coefficients[0], coefficients[1:]
         else:
             alpha = latent("alpha", flat())
             beta = latent("beta", flat().expand((len(columns),)).to_event(1))
@@ -44,8 +44,8 @@ class _Logit:
 
     def records(self, data: Data) -> Records:
         derived = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
-        plain = [f for f in self.fields if f not in derived]
-        return {**pick(*plain, **derived)(data), self.response: index(data, self.response)}
+        untransformed = [f for f in self.fields if f not in derived]
+        return {**pick(*untransformed, **derived)(data), self.response: index(data, self.response)}
 
     def shipped(self) -> Shipped:
         return from_program(
@@ -64,28 +64,33 @@ class _Logit:
 _DOMAIN = {"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}
 
 
-def _wells(name: str, fields: tuple[str, ...], design: Design, one_vector: bool = False) -> _Logit:
+def _wells(name: str, fields: tuple[str, ...], design: Design, intercept_in_beta: bool = False) -> _Logit:
     domain = {k: v for k, v in _DOMAIN.items() if k in fields}
     covariates = ", ".join(f"centred {f[2:]}" if f.startswith("c_") else f for f in fields)
     return _Logit(
-        name, f"logistic regression of switching on {covariates}", fields, design, domain=domain, one_vector=one_vector
+        name,
+        f"logistic regression of switching on {covariates}",
+        fields,
+        design,
+        domain=domain,
+        intercept_in_beta=intercept_in_beta,
     )
 
 
 def _centred_pair(z: Fields) -> list[Array]:
-    far, arsenic = z["c_dist"] / 100, z["c_arsenic"]
-    return [far, arsenic, far * arsenic]
+    distance, arsenic = z["c_dist"] / 100, z["c_arsenic"]
+    return [distance, arsenic, distance * arsenic]
 
 
 def _centred_triple(z: Fields) -> list[Array]:
-    far, arsenic, school = z["c_dist"] / 100, z["c_arsenic"], z["c_educ"] / 4
-    return [far, arsenic, school, far * arsenic, far * school, arsenic * school]
+    distance, arsenic, school = z["c_dist"] / 100, z["c_arsenic"], z["c_educ"] / 4
+    return [distance, arsenic, school, distance * arsenic, distance * school, arsenic * school]
 
 
 _C = ("c_dist", "c_arsenic")
 
 PROGRAMS = (
-    _wells("wells_dist", ("dist",), lambda z: [z["dist"]], one_vector=True),
+    _wells("wells_dist", ("dist",), lambda z: [z["dist"]], intercept_in_beta=True),
     _wells("wells_dist100_model", ("dist",), lambda z: [z["dist"] / 100]),
     _wells("wells_dist100ars_model", ("dist", "arsenic"), lambda z: [z["dist"] / 100, z["arsenic"]]),
     _wells(

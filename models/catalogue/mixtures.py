@@ -51,10 +51,10 @@ def _normals(log_weights: Array, mean: Array, sigma: Array, count: int) -> "From
         return jax.scipy.special.logsumexp(log_weights - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
 
     def draw(key: jax.Array) -> jax.Array:
-        which, noise = jax.random.split(key)
-        k = jax.random.categorical(which, log_weights, shape=(count,))
-        at = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
-        return at + sigma[k] * jax.random.normal(noise, (count,))
+        component_key, noise_key = jax.random.split(key)
+        k = jax.random.categorical(component_key, log_weights, shape=(count,))
+        means = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
+        return means + sigma[k] * jax.random.normal(noise_key, (count,))
 
     return extra.FromLogDensity(log_density, constraints.real, (count,), draw=draw)
 
@@ -88,8 +88,8 @@ def iohmm_reg(
     w = latent("w", slopes)
     b = latent("b", slopes)
     sigma = latent("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
-    after = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
-    weights = jnp.concatenate([after, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
+    log_weights_later = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
+    weights = jnp.concatenate([log_weights_later, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
     mean = (jnp.asarray(inputs) @ b.T)[step - 1]
 
     observe("y", _normals(weights, mean, sigma, step.shape[0]), y, step.shape[0])

@@ -1,7 +1,7 @@
-"""Capture histories of animals, augmented with animals that were never seen; and occupancy of sites by species.
+"""Capture histories of animals, augmented with all-zero histories; and occupancy of sites by species.
 
-A record is one animal's history. All-zero histories are either of animals that are there and were missed, or of
-animals that do not exist; the augmented size is public, how many were caught is not.
+A record is one animal's history. An animal with an all-zero history was never caught, or does not exist. The number of
+histories is public, and the number of captured animals is not.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def _logit(p: Array) -> jax.Array:
     return jnp.log(p) - jnp.log1p(-p)
 
 
-def _before(y: Array) -> jax.Array:
-    """Whether the animal was caught at the occasion before."""
+def _caught_before(y: Array) -> jax.Array:
+    """Whether the animal was caught at the previous occasion, `(count, occasions)`."""
     return jnp.concatenate([jnp.zeros_like(y[:, :1]), y[:, :-1]], axis=1)
 
 
@@ -74,7 +74,7 @@ def mb_model(y: Array, *, occasions: int = 5) -> None:
     omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
 
     def log_odds(h: jax.Array) -> jax.Array:
-        return jnp.where(_before(h) == 1, _logit(c), _logit(p))
+        return jnp.where(_caught_before(h) == 1, _logit(c), _logit(p))
 
     observe("y", _histories_of(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
 
@@ -99,7 +99,7 @@ def mtbh_model(animal: Array, y: Array | None = None, *, animals: int = 146, occ
     omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
     gamma = latent("gamma", dist.Normal(0, 10))
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
-    distribution = _histories_of(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
+    distribution = _histories_of(omega, lambda h: eta + gamma * _caught_before(h), animal.shape[0], occasions)
     observe("y", distribution, y, animal.shape[0])
 
 
@@ -109,8 +109,8 @@ def mh_model(animal: Array, y: Array | None = None, *, animals: int = 385, occas
     eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
 
     def log_density(times: jax.Array) -> jax.Array:
-        ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
-        seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
+        log_choose = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
+        seen = log_choose + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
         return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
     distribution = extra.FromLogDensity(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
@@ -131,9 +131,9 @@ def multi_occupancy(
     detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
 
     def log_density(counts: jax.Array) -> jax.Array:
-        ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
-        there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
-        site = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
+        log_choose = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
+        occupied_site = log_choose + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
+        site = jnp.where(counts > 0, occupied_site, jnp.logaddexp(occupied_site, -jax.nn.softplus(occupied)))
         available = jnp.log(omega) + jnp.sum(site, axis=1)
         seen = jnp.sum(counts, axis=1) > 0
         return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
@@ -144,9 +144,9 @@ def multi_occupancy(
     observe("X", distribution, X, raw.shape[0])
 
 
-def _uncorrelated(draws: Draws) -> Draws:
-    needed = {"uv1", "uv2", "sigma_uv", "rho_uv"}
-    if "uv_raw" in draws or not needed <= draws.keys():
+def _standard_effects(draws: Draws) -> Draws:
+    needs = {"uv1", "uv2", "sigma_uv", "rho_uv"}
+    if "uv_raw" in draws or not needs <= draws.keys():
         return draws
     rho = draws["rho_uv"][..., None]
     first = draws["uv1"] / draws["sigma_uv"][..., :1]
@@ -168,8 +168,8 @@ def _numbered_histories(data: Data) -> Records:
 
 def _species(data: Data) -> Records:
     seen = index(data, "X")
-    never = np.zeros((int(data["S"]) - len(seen), seen.shape[1]), np.int64)
-    return {"species_id": np.arange(1, int(data["S"]) + 1), "X": np.concatenate([seen, never])}
+    undetected = np.zeros((int(data["S"]) - len(seen), seen.shape[1]), np.int64)
+    return {"species_id": np.arange(1, int(data["S"]) + 1), "X": np.concatenate([seen, undetected])}
 
 
 def _occasions(data: Data) -> dict[str, object]:
@@ -189,7 +189,7 @@ def _history_shape(occasions: int) -> dict[str, tuple[int, ...]]:
 
 
 def _capture(program: Callable[..., None], name: str, description: str) -> Shipped:
-    """Histories of animals that are not told apart."""
+    """Entry of a model in which all animals have the same capture probabilities."""
     return from_program(
         program,
         f"capture histories, {description}",
@@ -210,7 +210,7 @@ def _capture_of_each(
     shapes: Callable[..., dict[str, tuple[int, ...]]] | None = None,
     domain: Callable[..., dict[str, list[int]]] = _animal_levels,
 ) -> Shipped:
-    """Histories of animals with an effect each."""
+    """Entry of a model with an effect of each animal."""
     return from_program(
         program,
         f"capture histories, {description}",
@@ -242,7 +242,7 @@ MODELS: tuple[Shipped, ...] = (
         "detections of species at sites",
         shapes=lambda sites: {"X": (sites,)},
         domain=lambda species, visits: {"species_id": levels(species), "X": Domain("integer", 0, visits)},
-        prepare=_uncorrelated,
+        prepare=_standard_effects,
         records=_species,
         posteriors=("butterfly-multi_occupancy",),
         constants=lambda data: {"species": int(data["S"]), "sites": int(data["J"]), "visits": int(data["K"])},

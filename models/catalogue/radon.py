@@ -1,7 +1,7 @@
 """Radon in houses by county: intercepts, slopes or both vary over counties, written non-centred.
 
-The centred and the non-centred programs of posteriordb describe the same posterior; both are served by the
-non-centred coordinates, in which the score has finite variance.
+The centred and the non-centred programs of posteriordb describe the same posterior. Both are written in non-centred
+coordinates here, in which the score has finite variance.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,18 @@ MINNESOTA = 85
 
 @dataclass(frozen=True)
 class _Radon:
-    """One program: which coefficients vary over counties ("fixed": independent ones), and which enter at all."""
+    """One program.
+
+    Attributes:
+        intercept: "common" to all counties, "fixed" (independent for each county) or "varying" (hierarchical).
+        slope: slope of the floor, "common" or "varying"; None without it.
+        uranium: whether the log of the uranium level is a covariate.
+    """
 
     name: str
     summary: str
-    intercept: str  # "common", "fixed" or "varying"
-    slope: str | None = "common"  # "common", "varying" or None
+    intercept: str
+    slope: str | None = "common"
     uranium: bool = False
     posteriors: tuple[str, ...] = ()
 

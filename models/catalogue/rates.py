@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _rate(
     k: int, latents: tuple[str, ...], description: str, records: Callable[[Data], Records], separate: bool = False
 ) -> Shipped:
-    """Successes `k` of `n`; one rate for all samples, or one each."""
+    """Entry of a model of `k` successes in `n` trials, with one rate for all samples or separate rates."""
     sample = {"sample": levels(len(latents))} if separate else {}
 
     def program(n: jax.Array, k: Array, sample: Array | None = None) -> None:
@@ -48,7 +48,7 @@ def _rate(
 def survey(k: Array, *, nmax: int = 500, surveys: int = 5) -> None:
     """Returns `k_i ~ Binomial(n, theta)` of several surveys of one size, `n` uniform on 1 to `nmax` and summed out.
 
-    They share n, so that one record is all counts.
+    Because the surveys share n, one record holds all counts.
     """
     sizes = np.arange(1.0, nmax + 1)
     theta = latent("theta", dist.Beta(1, 1))
@@ -56,9 +56,9 @@ def survey(k: Array, *, nmax: int = 500, surveys: int = 5) -> None:
 
     def log_density(counts: jax.Array) -> jax.Array:
         terms = jnp.sum(extra.BinomialLogit(logit, sizes).log_prob(counts[..., None]), axis=-2)
-        large = sizes >= counts.max(axis=-1)[..., None]
-        possible = jnp.where(large, terms, jnp.asarray(-jnp.inf))
-        return jax.scipy.special.logsumexp(possible, axis=-1) - jnp.log(nmax)
+        feasible = sizes >= counts.max(axis=-1)[..., None]
+        feasible_terms = jnp.where(feasible, terms, jnp.asarray(-jnp.inf))
+        return jax.scipy.special.logsumexp(feasible_terms, axis=-1) - jnp.log(nmax)
 
     def draw(key: jax.Array) -> jax.Array:
         size, returns = jax.random.split(key)
@@ -74,14 +74,14 @@ def _one_sample(data: Data) -> Records:
 
 
 def _two_samples(data: Data, separate: bool = False) -> Records:
-    both = {"n": np.array([data["n1"], data["n2"]]), "k": np.array([data["k1"], data["k2"]])}
-    return {"sample": np.array([1, 2]), **both} if separate else both
+    records = {"n": np.array([data["n1"], data["n2"]]), "k": np.array([data["k1"], data["k2"]])}
+    return {"sample": np.array([1, 2]), **records} if separate else records
 
 
-# Dogs: 25 trials each; in the first every dog is shocked.
+# Dogs have 25 trials each, and every dog is shocked in the first.
 
 
-def _history(data: Data) -> Records:
+def _history_of_dogs(data: Data) -> Records:
     y = index(data, "y")
     shock = np.cumsum(y, axis=1) - y
     dog, trial = np.indices(y.shape)
@@ -94,8 +94,8 @@ def _history(data: Data) -> Records:
 
 
 def _after_the_first(data: Data) -> Records:
-    """The first trial says nothing where its probability is one whatever the parameters."""
-    trials = _history(data)
+    """Records without the first trial, whose probability is one for all parameters."""
+    trials = _history_of_dogs(data)
     informative = trials["shock"] + trials["avoid"] > 0
     return {k: v[informative] for k, v in trials.items()}
 
@@ -104,7 +104,7 @@ def _without_dog(records: Records) -> Records:
     return {k: v for k, v in records.items() if k != "dog"}
 
 
-def _shocked(log_p: Array) -> "FromLogDensity":
+def _shock_distribution(log_p: Array) -> "FromLogDensity":
     """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
     def log_density(y: jax.Array) -> jax.Array:
@@ -137,7 +137,7 @@ def dogs_hierarchical(shock: Array, avoid: Array, y: Array | None = None, *, tri
     """`P(shock) = a^shocks b^avoidances`, the same for all dogs (posteriordb's name notwithstanding)."""
     a = latent("a", dist.Uniform(0, 1))
     b = latent("b", dist.Uniform(0, 1))
-    observe("y", _shocked(shock * jnp.log(a) + avoid * jnp.log(b)), y, shock.shape[0])
+    observe("y", _shock_distribution(shock * jnp.log(a) + avoid * jnp.log(b)), y, shock.shape[0])
 
 
 def dogs_nonhierarchical(
@@ -150,14 +150,14 @@ def dogs_nonhierarchical(
     # The original multiplies by diag(sigma) L, not by its transpose.
     logit = mu + standard("z", dogs, 2) @ (sigma[:, None] * factor)
     log_ab = jax.nn.log_sigmoid(logit[dog - 1])
-    observe("y", _shocked(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
+    observe("y", _shock_distribution(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
 
 
 def _trials(data: Data) -> dict[str, object]:
     return {"trials": int(data["n_trials"])}
 
 
-_SEEN = ("shock", "avoid")
+_HISTORY = ("shock", "avoid")
 
 MODELS: tuple[Shipped, ...] = (
     _rate(1, ("theta",), "one sample", _one_sample),
@@ -180,20 +180,20 @@ MODELS: tuple[Shipped, ...] = (
         dogs,
         "learning of dogs, logistic",
         domain=lambda trials: _domain(trials, True),
-        records=lambda data: _without_dog(_history(data)),
+        records=lambda data: _without_dog(_history_of_dogs(data)),
         posteriors=("dogs-dogs",),
         constants=_trials,
-        design=_SEEN,
+        design=_HISTORY,
         response="y",
     ),
     from_program(
         dogs_log,
         "learning of dogs, logistic without intercept",
         domain=lambda trials: _domain(trials, True),
-        records=lambda data: _without_dog(_history(data)),
+        records=lambda data: _without_dog(_history_of_dogs(data)),
         posteriors=("dogs-dogs_log",),
         constants=_trials,
-        design=_SEEN,
+        design=_HISTORY,
         response="y",
     ),
     from_program(
@@ -203,7 +203,7 @@ MODELS: tuple[Shipped, ...] = (
         records=lambda data: _without_dog(_after_the_first(data)),
         posteriors=("dogs-dogs_hierarchical",),
         constants=_trials,
-        design=_SEEN,
+        design=_HISTORY,
         response="y",
     ),
     from_program(
@@ -213,7 +213,7 @@ MODELS: tuple[Shipped, ...] = (
         records=_after_the_first,
         posteriors=("dogs-dogs_nonhierarchical",),
         constants=lambda data: {"dogs": int(data["n_dogs"]), **_trials(data)},
-        design=("dog", *_SEEN),
+        design=("dog", *_HISTORY),
         response="y",
     ),
 )

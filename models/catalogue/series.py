@@ -1,4 +1,4 @@
-"""Time series that do not factorise: one record is the whole series, and its term is the whole likelihood."""
+"""Time series whose likelihood does not factorise, so that one record is an entire series."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -49,13 +49,13 @@ def arma11(y: Array, *, length: int = 200) -> None:
 
     def log_density(series: jax.Array) -> jax.Array:
         before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
-        drive = series - mu - phi * before
+        deviation = series - mu - phi * before
 
         def step(error: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
             error = value - theta * error
             return error, error
 
-        _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
+        _, errors = jax.lax.scan(step, jnp.zeros(()), deviation)
         return _normal(errors, sigma).sum()
 
     def draw(key: jax.Array) -> jax.Array:
@@ -118,10 +118,10 @@ def _forward(emission: jax.Array, transition: jax.Array) -> jax.Array:
         emission: `(T, K)` log densities of the observations by state.
         transition: `(K, K)` probabilities, from row to column.
     """
-    moves = jnp.log(transition)
+    log_transition = jnp.log(transition)
 
     def step(gamma: jax.Array, at: jax.Array) -> tuple[jax.Array, None]:
-        return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
+        return jax.scipy.special.logsumexp(gamma[:, None] + log_transition, axis=0) + at, None
 
     last, _ = jax.lax.scan(step, emission[0], emission[1:])
     return jax.scipy.special.logsumexp(last)
@@ -129,13 +129,13 @@ def _forward(emission: jax.Array, transition: jax.Array) -> jax.Array:
 
 def _states(key: Array, first: Array, transition: Array, length: int) -> jax.Array:
     """States of a chain, `(length,)`, the first with probabilities in proportion to `first`."""
-    begin, *later = jax.random.split(key, length)
+    start_key, *later = jax.random.split(key, length)
 
     def step(state: jax.Array, at: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = jax.random.categorical(at, jnp.log(transition[state]))
         return state, state
 
-    start = jax.random.categorical(begin, jnp.log(first))
+    start = jax.random.categorical(start_key, jnp.log(first))
     return jnp.concatenate([start[None], jax.lax.scan(step, start, jnp.stack(later))[1]])
 
 
@@ -178,20 +178,22 @@ def _drive(u: Array, v: Array, length: int, rows: Table, scales: tuple[float, fl
             emission = _normal(speed[:, None] - phi, scales[0]) + _normal(distance[:, None] - lam, scales[1])
         return _forward(emission, jnp.stack(transition))
 
-    def both(values: jax.Array) -> jax.Array:
+    def log_density_of_all(values: jax.Array) -> jax.Array:
         return jax.vmap(log_density)(values, jnp.asarray(v))
 
-    observe("u", extra.FromLogDensity(both, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0])
+    observe(
+        "u", extra.FromLogDensity(log_density_of_all, constraints.real_vector, (u.shape[0],), (length,)), u, u.shape[0]
+    )
 
 
-def _driven(
+def _simulated_drive(
     params: Mapping[str, Array],
     batch: Mapping[str, Array],
     key: jax.Array,
     length: int,
     scales: tuple[float, float] | None,
 ) -> dict[str, Array]:
-    """Both columns simulated again: the one observed site of the program stands for them."""
+    """Simulated speed and distance. The program observes both at one site, so that it cannot be simulated itself."""
 
     def event(key: jax.Array) -> dict[str, jax.Array]:
         states, *keys = jax.random.split(key, 3)
@@ -220,9 +222,9 @@ def hmm_drive_1(
 
 def hmm_gaussian(y: Array, *, length: int = 500, states: int = 3) -> None:
     """Normal emissions with increasing means, all priors flat; the first state has its own distribution."""
-    even = dist.Dirichlet(jnp.ones(states))
-    first = latent("pi1", even)
-    transition = latent("A", even.expand((states,)).to_event(1))
+    flat_simplex = dist.Dirichlet(jnp.ones(states))
+    first = latent("pi1", flat_simplex)
+    transition = latent("A", flat_simplex.expand((states,)).to_event(1))
     mu = latent("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
     sigma = latent("sigma", flat_positive().expand((states,)).to_event(1))
 
@@ -300,7 +302,7 @@ MODELS: tuple[Shipped, ...] = (
         "hidden Markov model, exponential emissions; one record is the event",
         shapes=_event,
         domain={"u": "positive", "v": "positive"},
-        simulate=lambda params, batch, key, *, length: _driven(params, batch, key, length, None),
+        simulate=lambda params, batch, key, *, length: _simulated_drive(params, batch, key, length, None),
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_0-hmm_drive_0",),
         constants=_drive_constants,
@@ -311,7 +313,9 @@ MODELS: tuple[Shipped, ...] = (
         "hidden Markov model, normal emissions; one record is the event",
         shapes=_event,
         domain={"u": "real", "v": "real"},
-        simulate=lambda params, batch, key, *, length, tau, rho: _driven(params, batch, key, length, (tau, rho)),
+        simulate=lambda params, batch, key, *, length, tau, rho: _simulated_drive(
+            params, batch, key, length, (tau, rho)
+        ),
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_1-hmm_drive_1",),
         constants=_drive_constants,

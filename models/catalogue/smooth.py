@@ -1,6 +1,6 @@
 """Regressions on known bases with many weights: splines, trends with changepoints, growth curves, a map.
 
-The basis is public, as times and maps are; a record names its row, and the response there is private.
+The basis is public, like times and maps. A record has the number of its row, and its response is private.
 """
 
 from collections.abc import Callable, Sequence
@@ -111,15 +111,20 @@ def losscurve_sislob(
     times: Sequence[float] = (1.0, 2.0),
 ) -> None:
     """Insurance losses: `loss ~ Normal(LR_c premium_c g(t), loss_sd premium_c)` with a Weibull growth curve g."""
-    sums, at = np.asarray(premium, float), np.asarray(times, float)
+    premiums, ages = np.asarray(premium, float), np.asarray(times, float)
     omega, theta = (latent(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
     mu = latent("mu_LR", dist.Normal(0, 0.5))
     spread = latent("sd_LR", dist.LogNormal(0, 0.5))
     loss_sd = latent("loss_sd", dist.LogNormal(0, 0.7))
-    ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(sums)))
-    growth = -jnp.expm1(-((at / theta) ** omega))
-    paid = jnp.asarray(sums)[cohort - 1]
-    observe("loss", dist.Normal(ratio[cohort - 1] * paid * growth[time - 1], loss_sd * paid), loss, paid.shape[0])
+    ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(premiums)))
+    growth = -jnp.expm1(-((ages / theta) ** omega))
+    premium_of_record = jnp.asarray(premiums)[cohort - 1]
+    observe(
+        "loss",
+        dist.Normal(ratio[cohort - 1] * premium_of_record * growth[time - 1], loss_sd * premium_of_record),
+        loss,
+        premium_of_record.shape[0],
+    )
 
 
 def _log_ratio(draws: Draws) -> Draws:
@@ -140,13 +145,13 @@ def prophet(
     tau: float = 0.05,
 ) -> None:
     """A linear trend with changepoints plus seasonal regressors, normal noise."""
-    at, change, design = np.asarray(t, float), np.asarray(t_change, float), np.asarray(X, float)
-    bend = np.where(at[:, None] >= change, at[:, None] - change, 0.0)
+    day, change, design = np.asarray(t, float), np.asarray(t_change, float), np.asarray(X, float)
+    hinges = np.where(day[:, None] >= change, day[:, None] - change, 0.0)
     k, m = (latent(name, dist.Normal(0, 5)) for name in ("k", "m"))
     delta = latent("delta", dist.Laplace(0, tau).expand((len(change),)).to_event(1))
     sigma = latent("sigma_obs", dist.HalfNormal(0.5))
     beta = latent("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
-    mean = m + k * at + jnp.asarray(bend) @ delta + jnp.asarray(design) @ beta
+    mean = m + k * day + jnp.asarray(hinges) @ delta + jnp.asarray(design) @ beta
     observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
 
 

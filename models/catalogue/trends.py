@@ -1,6 +1,6 @@
 """Paths in time with a latent value at every step: votes by state and year, drivers killed by month.
 
-The steps and what drives them are public; a record names its row, and the response there is private.
+Times and regressors are public. A record has the number of its time step, and its response is private.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from bayesrecon.models.catalogue.linear import array, flat
 from bayesrecon.models.entry import Shipped
 
 _STATE_VARIANCES = 10
-_NUGGET = 1e-6  # as the original program adds, half with each length scale
+_NUGGET = 1e-6  # as in the original program, half of it for each length scale
 
 
 def hierarchical_gp(
@@ -35,14 +35,15 @@ def hierarchical_gp(
 
     Args:
         regions: region of each state, from one.
-        years, observed: years and observed of the processes, and those with votes.
+        years: number of years of the processes.
+        observed: number of years with votes, which come first.
     """
     region = np.asarray(regions, int) - 1
-    at = np.arange(years)
-    variances = _STATE_VARIANCES + 7
+    times = np.arange(years)
+    components = _STATE_VARIANCES + 7
     total = latent("tot_var", dist.Gamma(3, 3))
-    shares = latent("prop_var", dist.Dirichlet(2 * jnp.ones(variances)))
-    sd = jnp.sqrt(variances * shares * total)
+    shares = latent("prop_var", dist.Dirichlet(2 * jnp.ones(components)))
+    sd = jnp.sqrt(components * shares * total)
     year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
     *process_sd, noise = sd[2 + _STATE_VARIANCES :]
     mu = latent("mu", dist.Normal(0.5, 0.5))
@@ -51,7 +52,7 @@ def hierarchical_gp(
         covariance = jnp.zeros((years, years))
         for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
             length = latent(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
-            covariance = covariance + smooth_covariance(at, scale, length, _NUGGET / 2)
+            covariance = covariance + smooth_covariance(times, scale, length, _NUGGET / 2)
         return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
 
     by_region = process("region", int(region.max()) + 1, process_sd[::2])
@@ -78,7 +79,7 @@ def state_space_stochastic_level_stochastic_seasonal(
 
     Args:
         x, w: the regressors by month.
-        low, high: bounds of the walk; posteriordb's program puts them three standard deviations from the mean.
+        low, high: bounds of the walk; in posteriordb's program, three standard deviations from the mean of the data.
     """
     x_values, w_values = np.asarray(x, float), np.asarray(w, float)
     months = len(x_values)
@@ -87,8 +88,8 @@ def state_space_stochastic_level_stochastic_seasonal(
     beta, lam = latent("beta", flat()), latent("lambda", flat())
     ordered = dist.ImproperUniform(constraints.positive_ordered_vector, (), (3,))
     sigma = latent("sigma", ordered)
-    past = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
-    drift = dist.Normal(seasonal[_SEASONS - 1 :] + past, sigma[0]).to_event(1)
+    previous = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
+    drift = dist.Normal(seasonal[_SEASONS - 1 :] + previous, sigma[0]).to_event(1)
     numpyro.sample("season_prior", drift, obs=np.zeros(months - _SEASONS + 1))
     walk = dist.Normal(mu[1:] - mu[:-1], sigma[1]).to_event(1)
     numpyro.sample("walk_prior", walk, obs=np.zeros(months - 1))

@@ -47,26 +47,26 @@ def _design(part: Any, model: Any) -> Design | None:
     if not terms:
         return None
     intercept = part.component.intercept_term
-    raw = np.column_stack([np.asarray(t.data, float).reshape(len(t.data), -1) for t in terms.values()])
+    uncentred = np.column_stack([np.asarray(t.data, float).reshape(len(t.data), -1) for t in terms.values()])
     centred = bool(intercept) and model.center_predictors
-    mean = raw.mean(axis=0) if centred else np.zeros(raw.shape[1])
+    mean = uncentred.mean(axis=0) if centred else np.zeros(uncentred.shape[1])
     columns: list[tuple[str, int | None]] = []
     fields: dict[str, tuple[np.ndarray, int | None]] = {}
     for name, term in terms.items():
         values = np.asarray(term.data, float).reshape(len(term.data), -1)
-        indicators = term.kind == "categoric" and np.isin(values, (0, 1)).all() and (values.sum(axis=1) <= 1).all()
-        if indicators:
+        is_categorical = term.kind == "categoric" and np.isin(values, (0, 1)).all() and (values.sum(axis=1) <= 1).all()
+        if is_categorical:
             first = 0 if (values.sum(axis=1) == 1).all() else 1
             fields[name] = ((values @ np.arange(first, first + values.shape[1])).astype(int), values.shape[1] + first)
             columns += [(name, first + j) for j in range(values.shape[1])]
         else:
-            several = values.shape[1] > 1
+            is_matrix = values.shape[1] > 1
             for j in range(values.shape[1]):
-                field = f"{name}[{j + 1}]" if several else name
+                field = f"{name}[{j + 1}]" if is_matrix else name
                 fields[field] = (np.asarray(term.data).reshape(values.shape)[:, j], None)
                 columns.append((field, None))
     return Design(
-        values=raw - mean,
+        values=uncentred - mean,
         mean=mean,
         columns=tuple(columns),
         fields=fields,

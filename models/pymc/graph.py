@@ -35,13 +35,13 @@ class Column:
         leaves: variables of the graph that contain it. Their shapes may differ by axes of length one.
         values: `(N, *shape)`. They are only used for names and for checking the rewritten graph.
         levels: number of possible values if the graph uses it as an index; otherwise None.
-        along: name of the dimension that it indexes; None if the model has no name for it.
+        dimension: name of the dimension that it indexes; None if the model has no name for it.
     """
 
     leaves: tuple[Variable, ...]
     values: np.ndarray
     levels: int | None = None
-    along: str | None = None
+    dimension: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -96,20 +96,23 @@ def columns_of(
     result: list[Column] = []
     for leaf in leaves:
         values = _squeezed(np.asarray(content(leaf)))
-        levels = along = None
+        levels = dimension = None
         if leaf in indexed and values.dtype.kind in "iu":
             target, axis = indexed[leaf]
             levels = sizes(target)[axis]
             names = dims.get(target)
-            along = str(names[axis]) if names and names[axis] else None
-        for i, other in enumerate(result):
-            if other.holds(values):
+            dimension = str(names[axis]) if names and names[axis] else None
+        for i, column in enumerate(result):
+            if column.holds(values):
                 result[i] = Column(
-                    (*other.leaves, leaf), values, max(levels or 0, other.levels or 0) or None, along or other.along
+                    (*column.leaves, leaf),
+                    values,
+                    max(levels or 0, column.levels or 0) or None,
+                    dimension or column.dimension,
                 )
                 break
         else:
-            result.append(Column((leaf,), values, levels, along))
+            result.append(Column((leaf,), values, levels, dimension))
     return result
 
 

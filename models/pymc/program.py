@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
-from bayesrecon.models.described import pymc_model
-from bayesrecon.models.inspection import Site, parameter
+from bayesrecon.models.descriptions import pymc_model
+from bayesrecon.models.inspection import parameter
 from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
     NotOneRecordError,
@@ -29,7 +29,7 @@ from bayesrecon.models.pymc.simulation import drawn, state
 from bayesrecon.models.pymc.supports import domain_of, packed, support_of
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import parse
+from bayesrecon.stated_domains import parse
 
 _POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is compared with the model's own
 
@@ -82,7 +82,7 @@ def from_pymc(
 
 
 class _Reader:
-    """One PyMC model: its graphs in terms of constrained values."""
+    """One PyMC model: the graphs of its prior and likelihood, with constrained values as inputs."""
 
     def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, object]):
         self.title, self.matrices, self.known = title, matrices, known
@@ -123,7 +123,7 @@ class _Reader:
                 raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; use all records")
 
     def _count(self) -> int:
-        """N; it raises an error if observed variables have different numbers of records."""
+        """N, the number of records. Raises an error if observed variables have different lengths."""
         shapes = {v.name: np.shape(content(value)) for v, value in self.data.items()}
         for name, shape in shapes.items():
             if not shape:
@@ -165,26 +165,25 @@ class _Reader:
             if k not in fields:
                 raise BayesreconError(f"domain: {k!r} is not a field ({', '.join(fields)}){near(k, fields)}")
             fields[k] = replace(fields[k], domain=parse(text, k))
-        one = _OneRecord(self, record)
-        terms, prior = one.function(self.likelihood), jaxified(one.latents, self.prior, self.title)
+        single_record = _OneRecord(self, record)
+        terms, prior = single_record.function(self.likelihood), jaxified(single_record.latents, self.prior, self.title)
         result = Model(
             name=self.title,
             parameters=tuple(map(self._parameter, self.free)),
             fields=fields,
             log_lik_at=lambda params, z: _total(terms(self.with_shifted_intercepts(params), z)),
-            log_prior_at=lambda params: _total(prior(*one.ordered(self.with_shifted_intercepts(params)))),
-            prepare=offsets(one.names) if self.matrices else None,
+            log_prior_at=lambda params: _total(prior(*single_record.ordered(self.with_shifted_intercepts(params)))),
+            prepare=offsets(single_record.names) if self.matrices else None,
         )
         self._check(result, terms, record.values)
-        return replace(result, gaussian=one.gaussian(result), simulate=one.simulation(result))
+        return replace(result, gaussian=single_record.gaussian(result), simulate=single_record.simulation(result))
 
     def _parameter(self, variable: Variable) -> Parameter:
         transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
         cholesky = packed(transform, shape)
         if cholesky is not None:
             return Parameter(variable.name, shape, cholesky, None)
-        site = Site("latent", shape, support=support_of(variable, transform, self.title))
-        return parameter(variable.name, site, self.title)
+        return parameter(variable.name, shape, support_of(variable, transform, self.title), self.title)
 
     def _is_not_a_field(self, values: np.ndarray) -> bool:
         """Whether an array is constant or a matrix of predictors."""
@@ -206,13 +205,13 @@ class _Reader:
         finite = False
         for point in _POINTS:
             params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
-            theirs = joint(*(params[v.name] for v in self.free))
+            joint_terms = joint(*(params[v.name] for v in self.free))
             try:
-                ours = single(params, records)
+                terms_by_record = single(params, records)
             except Exception:  # JAX raises many kinds of errors for shapes that do not fit
-                ours = [np.zeros(0)] * len(theirs)
-            for single_terms, joint_terms in zip(ours, theirs, strict=True):
-                a, b = np.asarray(single_terms, float), np.asarray(joint_terms, float)
+                terms_by_record = [np.zeros(0)] * len(joint_terms)
+            for single_term, joint_term in zip(terms_by_record, joint_terms, strict=True):
+                a, b = np.asarray(single_term, float), np.asarray(joint_term, float)
                 same_shape = b.ndim and len(a) == len(b) and a.size == b.size
                 if not same_shape or not np.allclose(a.ravel(), b.ravel(), rtol=1e-8, atol=1e-8, equal_nan=True):
                     raise self.not_a_product()
@@ -285,9 +284,9 @@ class _OneRecord:
             for v, value in reader.data.items():
                 others = {w: x for w, x in reader.data.items() if w is not v}
                 (distribution,) = _in_values([v], reader.free | others)
-                graph, more = drawn(distribution, np.shape(content(value))[1:], self.rebuilt, sizes)
+                graph, new_generators = drawn(distribution, np.shape(content(value))[1:], self.rebuilt, sizes)
                 graphs.append(graph)
-                generators += more
+                generators += new_generators
             evaluate = self.evaluated(graphs, generators)
         except BayesreconError:
             return None
@@ -305,7 +304,7 @@ class _OneRecord:
         return simulate
 
     def gaussian(self, model: Model) -> GaussianPredictor | None:
-        """The linear regression that a model with one normal observed variable may be."""
+        """The form of a model with one normal observed variable as a linear regression; None if it is none."""
         reader = self.reader
         (variable, *others), value = list(reader.data), next(iter(reader.data.values()))
         if others or type(variable.owner.op).__name__ != "NormalRV" or model.fields[variable.name].shape:
@@ -336,9 +335,9 @@ def _in_values(graphs: Sequence[Variable], values: Mapping[Variable, Variable]) 
     return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))
 
 
-def adapted(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
+def adapted(source: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:
     """The model of a PyMC or Bambi model; None for anything else."""
-    return None if pymc_model(given) is None else from_pymc(given)
+    return None if pymc_model(source) is None else from_pymc(source)
 
 
 ADAPTS = adapted

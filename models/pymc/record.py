@@ -62,7 +62,7 @@ class Record:
             return self.inputs[names[0]].reshape((1, *values.shape[1:])).astype(leaf.type.dtype)
         if is_constant(values):
             return pt.constant(values[:1], dtype=leaf.type.dtype)
-        raise NotOneRecordError("an array with an entry per record that is not part of the likelihood")
+        raise NotOneRecordError("an array with an entry per record is not part of the likelihood")
 
     def _column(self, name: str, level: int | None) -> Variable:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
@@ -95,7 +95,7 @@ def named(
     observed: Mapping[str, object],
     matrices: Sequence[Design],
     names: Mapping[str, npt.ArrayLike] | Sequence[str] | None,
-    known: Mapping[str, object],
+    hints: Mapping[str, object],
     title: str,
 ) -> dict[str, Column]:
     """The fields that are not observed, by name.
@@ -104,8 +104,8 @@ def named(
         columns: arrays of the graph with an entry per record.
         observed: values of the observed variables by name.
         matrices: matrices of Bambi's common predictors.
-        names: as the user gives them to `from_pymc`.
-        known: names of arrays that may be among the columns.
+        names: the argument `record` of `from_pymc`.
+        hints: names of arrays that may be among the columns.
         title: title of the model.
 
     Raises:
@@ -120,37 +120,42 @@ def named(
 
     for matrix in matrices:
         for name, (values, levels) in matrix.fields.items():
-            same = next((c for c in columns if c.holds(values)), None)
+            matching = next((c for c in columns if c.holds(values)), None)
             if name not in result:
-                take(name, Column((), values, levels) if same is None else replace(same, levels=levels or same.levels))
-            columns[:] = [c for c in columns if c is not same]
+                take(
+                    name,
+                    Column((), values, levels)
+                    if matching is None
+                    else replace(matching, levels=levels or matching.levels),
+                )
+            columns[:] = [c for c in columns if c is not matching]
     for name, array in (dict(names) if isinstance(names, Mapping) else {}).items():
         values = np.asarray(array)
         if name in observed or name in result:
             continue
-        same = next((c for c in columns if c.holds(values)), None)
-        if same is None:
+        matching = next((c for c in columns if c.holds(values)), None)
+        if matching is None:
             arrays = ", ".join(f"{c.name or 'an array'} {c.values.shape}" for c in columns) or "none"
             raise BayesreconError(
                 f"record: {name} {values.shape} is not an array of {title} with an entry per record: {arrays}"
             )
-        take(name, same)
-    for name, array in known.items():
-        same = next((c for c in columns if c.name is None and c.holds(np.asarray(array))), None)
-        if same is not None:
-            take(name, same)
+        take(name, matching)
+    for name, array in hints.items():
+        matching = next((c for c in columns if c.name is None and c.holds(np.asarray(array))), None)
+        if matching is not None:
+            take(name, matching)
     unnamed = [c for c in columns if c.name is None]
-    stated = [] if names is None or isinstance(names, Mapping) else [str(k) for k in names if k not in observed]
-    if stated and len(stated) != len(unnamed):
+    new_names = [] if names is None or isinstance(names, Mapping) else [str(k) for k in names if k not in observed]
+    if new_names and len(new_names) != len(unnamed):
         raise BayesreconError(
-            f"record: {title} has {len(unnamed)} arrays without a name and an entry per record, and {len(stated)} "
-            f"names were given ({', '.join(stated)})"
+            f"record: {title} has {len(unnamed)} arrays without a name and an entry per record, and {len(new_names)} "
+            f"names were given ({', '.join(new_names)})"
         )
-    plain = [c for c in unnamed if c.levels is None]
+    without_levels = [c for c in unnamed if c.levels is None]
     for i, column in enumerate(unnamed):
-        number = f"{plain.index(column) + 1}" if column.levels is None and len(plain) > 1 else ""
-        default = f"x{number}" if column.levels is None else column.along or "unit"
-        take(stated[i] if stated else default, column)
+        number = f"{without_levels.index(column) + 1}" if column.levels is None and len(without_levels) > 1 else ""
+        default = f"x{number}" if column.levels is None else column.dimension or "unit"
+        take(new_names[i] if new_names else default, column)
     for column in list(columns):
         take(str(column.name), column)
     return result

@@ -46,7 +46,7 @@ def drawn(
         parameters = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
         chosen, generators = _chosen(rebuilt([weights])[0], shape)
         result = pt.take_along_axis(parameters, chosen[..., None], axis=-1)[..., 0]
-        return result, [*generators, *(g for _, more in parts for g in more)]
+        return result, [*generators, *(g for _, new_generators in parts for g in new_generators)]
     raise NotDrawnError(f"{kind} cannot be simulated")
 
 
@@ -56,8 +56,8 @@ def _chosen(probabilities: Variable, shape: tuple[int, ...]) -> tuple[Variable, 
     size = pt.constant(np.array((1, *shape), np.int64))
     # Called as a function, it hides the generator's next state, which newer PyTensor warns of.
     uniform = library("pytensor.tensor.random.basic").uniform.make_node(generator, size, 0.0, 1.0).outputs[1]
-    before = pt.cumsum(probabilities, axis=-1)[..., :-1]
-    return (uniform[..., None] > before).sum(axis=-1), [generator]
+    cumulative = pt.cumsum(probabilities, axis=-1)[..., :-1]
+    return (uniform[..., None] > cumulative).sum(axis=-1), [generator]
 
 
 def state(key: jax.Array) -> dict[str, int | jax.Array]:

@@ -43,7 +43,7 @@ class PackedCholesky:
         return shape
 
 
-def support_of(variable: Variable, transform: Any, title: str) -> "Constraint":
+def support_of(variable: Variable, transform: Any, title: str) -> "Constraint[Any]":
     """NumPyro's constraint for the support of a free variable.
 
     Raises:

@@ -160,11 +160,12 @@ def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
 
     def apply(frame: Frame, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         transform = transform_of(machine, place, frame)
-        y = transform(x)
+        y = jnp.asarray(transform(x))
         return y, jnp.sum(transform.log_abs_det_jacobian(x, y))
 
     def invert(frame: Frame, y: jax.Array) -> jax.Array:
-        return transform_of(machine, place, frame)._inverse(y)  # pyright: ignore[reportPrivateUsage]  # NumPyro's name
+        transform = transform_of(machine, place, frame)
+        return jnp.asarray(transform._inverse(y))  # pyright: ignore[reportPrivateUsage]  # NumPyro's name
 
     name = _unused(f"{place.name}_free", names)
     note = Note(

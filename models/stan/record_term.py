@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Field, Params, Records
-from bayesrecon.models.inspection import plain
+from bayesrecon.models.inspection import typical_values
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.frame import Frame, Run
@@ -135,7 +135,7 @@ class Parts:
 def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     if domain.kind == "integer" and np.isfinite(domain.low + domain.high):
         return rng.integers(int(domain.low), int(domain.high) + 1, size=shape)
-    return plain(domain, rng, shape)
+    return typical_values(domain, rng, shape)
 
 
 def record_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int] | None:

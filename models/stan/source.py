@@ -41,7 +41,7 @@ from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import domains_of
+from bayesrecon.stated_domains import domains_of
 
 LARGEST_FILE = 1_000_000
 """Bytes of a program file."""

@@ -12,7 +12,7 @@ from bayesrecon.inexact import Ascent, Noise
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Model
-from bayesrecon.models.door import model_of
+from bayesrecon.models.conversion import model_of
 from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_distribution, is_autoguide
 from bayesrecon.posteriors.approximated.cmdstan_distributions import (

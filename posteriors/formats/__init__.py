@@ -30,7 +30,7 @@ def formats() -> tuple[Format, ...]:
         doubled = [suffix for suffix in plugin.suffixes if suffix in taken and plugin.claims is None]
         return f"{doubled[0]} is of {taken[doubled[0]]}; define claims= to say which files are yours" if doubled else ""
 
-    added = [of_plugin(plugin) for plugin in plugins("formats", wrong).found.values()]
+    added = [of_plugin(plugin) for plugin in plugins("formats", wrong).by_name.values()]
     return tuple(sorted([*builtin, *added], key=lambda f: f.rank))
 
 

@@ -90,7 +90,7 @@ class Squared:
         m, v, r = _feasible_boxes(known)
         if not len(m[0]):
             return {}
-        product, spread = _times(r, v), _plus(known.rest, _times(_square(r), v))
+        product, spread = _times(r, v), _plus(known.remainder, _times(_square(r), v))
         second = _plus(_square(m), v)
         x, xx, y = self.covariate, self.square, self.response
         limits = {
@@ -149,11 +149,11 @@ class SeparatePower:
 
 @dataclass(frozen=True)
 class _Known:
-    """Limits of what a table says.
+    """Limits of the quantities that a table determines.
 
     Attributes:
         e0, e1: of E_0 and E_1.
-        rest: rest of D.
+        remainder: remainder of D.
         b1, b2: of the slopes.
         explained: of what they explain; None if nobody says.
         domain: of x.
@@ -161,7 +161,7 @@ class _Known:
 
     e0: Interval
     e1: Interval
-    rest: Interval
+    remainder: Interval
     b1: Interval
     b2: Interval
     explained: Interval | None
@@ -169,16 +169,16 @@ class _Known:
 
     def explains(self, v: Boxes, r: Boxes) -> Interval:
         linear = _plus(_times(_square(self.b1), v), _times((2.0, 2.0), _times(_times(self.b1, self.b2), _times(r, v))))
-        return _plus(linear, _times(_square(self.b2), _plus(self.rest, _times(_square(r), v))))
+        return _plus(linear, _times(_square(self.b2), _plus(self.remainder, _times(_square(r), v))))
 
     def slope(self, v: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The size of r, lower and upper ends, and where there is one."""
-        square = _times(self.rest, _minus(self.e1, _over((1.0, 1.0), v)))
+        square = _times(self.remainder, _minus(self.e1, _over((1.0, 1.0), v)))
         return np.sqrt(np.maximum(square[0], 0.0)), np.sqrt(np.maximum(square[1], 0.0)), square[1] >= 0
 
     def allows(self, m: Boxes, v: Boxes, r: Boxes) -> np.ndarray:
-        """Which boxes may have a solution of the equations that are left."""
-        apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.rest)
+        """Which boxes may contain a solution of the remaining equations."""
+        apart = _over(_square(_plus(_minus(_square(m), _times(r, m)), v)), self.remainder)
         total = _plus(_plus((1.0, 1.0), _over(_square(m), v)), apart)
         possible = (total[0] <= self.e0[1]) & (total[1] >= self.e0[0])
         if self.explained is not None:
@@ -195,7 +195,7 @@ class _Known:
 def _feasible_boxes(known: _Known) -> tuple[Boxes, Boxes, Boxes]:
     """Boxes of m, v and r in which a solution may lie."""
     beyond = max(known.e0[1] - 1, 0.0)
-    most = known.rest[1] * known.e1[1] / 4 + np.sqrt(known.rest[1] * beyond)
+    most = known.remainder[1] * known.e1[1] / 4 + np.sqrt(known.remainder[1] * beyond)
     reach = np.sqrt(most * beyond)
     low, high = np.array([[-reach, 1 / known.e1[1]]] * 2), np.array([[reach, most]] * 2)
     low[:, 1] = np.minimum(low[:, 1], high[:, 1])

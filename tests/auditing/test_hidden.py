@@ -11,7 +11,7 @@ import bayesrecon
 
 MODEL = hiding.model()
 BY_ID = {(f.kind, f.id): f for f in [*hiding.FILES, *FOUND]}
-CLEARED = "Little is given away"
+CLEARED = "Little is disclosed"
 
 SOME = [
     ("honest", "nc: log density as sample_stats/target_log_prob"),

@@ -87,7 +87,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     again = bayesrecon.load_result(saved)
     assert again.plan["n"].estimate == found["plan"]["outlooks"][0]["estimate"]
-    panels = again.drawn("diagnosis.plot_diagnosis")
+    panels = again.plotted("diagnosis.plot_diagnosis")
     assert [ax.get_xlabel() for ax in panels][::2] == [
         "share of the feature that the release determines",
         "half width of the interval, relative to the estimate",

@@ -45,9 +45,9 @@ def test_patients_that_pandas_wrote(tmp_path):
     found = {name: data.x[:, i].tolist() for i, name in enumerate(data.columns)}
     assert found["decades of age"] == [6, 9, 2]
     assert found["VKORC1 A/A"] == [0, 1, 0]
-    assert found["VKORC1 not told"] == [0, 0, 1]
+    assert found["VKORC1 missing or rare"] == [0, 0, 1]
     assert found["CYP2C9 *1/*3"] == [0, 1, 0]
-    assert found["CYP2C9 not told"] == [0, 0, 1]  # a genotype that the algorithm does not have
+    assert found["CYP2C9 missing or rare"] == [0, 0, 1]  # a genotype that the algorithm does not have
     assert found["race Unknown"] == [0, 0, 1]
     assert found["enzyme inducers"] == [0, 1, 0]
     assert found["amiodarone"] == [1, 0, 0]

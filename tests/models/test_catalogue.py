@@ -13,7 +13,7 @@ import pytest
 
 from bayesrecon.models import load
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.inspection import plain
+from bayesrecon.models.inspection import typical_values
 from bayesrecon.precision import x64
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
@@ -26,7 +26,7 @@ QUICK = {"GLM_Poisson_model", "surgical_model", "kidscore_momiq"}  # others with
 def test_densities_are_what_they_were(name):
     model = load(name)
     rng = np.random.default_rng(0)
-    records = {k: plain(f.domain, rng, (3, *f.shape)) for k, f in model.fields.items()}
+    records = {k: typical_values(f.domain, rng, (3, *f.shape)) for k, f in model.fields.items()}
     with x64():
         terms = jax.jit(jax.vmap(model.log_lik, (None, 0)))
         for seed, kept, prior in zip((1, 2), KEPT[name]["records"], KEPT[name]["prior"], strict=True):

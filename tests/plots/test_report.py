@@ -86,7 +86,7 @@ def test_attacks_that_were_not_run_are_shown():
         assert "Publish" not in page
         assert "Nothing was found." not in page
     draws = Finding("draws", "low", "draws", ("posterior",), "n")
-    assert "They leave what the draws themselves give." in audit_page(
+    assert "They do not change what the draws themselves disclose." in audit_page(
         Audit((labels, draws), "a", "netCDF", None, 5, (), {})
     )
 

@@ -7,7 +7,7 @@ from summaries import DATA, MODEL
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_cmdstan, from_guide
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 
 HEADER = {
     "variational": """# stan_version_major = 2

@@ -6,7 +6,7 @@ import pytest
 from written import refused
 
 from bayesrecon.auditing.audit import audit
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.formats import read_contents, read_draws
 
 pytestmark = pytest.mark.small

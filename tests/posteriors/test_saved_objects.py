@@ -15,7 +15,7 @@ from written import refused
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_sklearn, from_statsmodels
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.formats import read_contents
 
 OTHERS = Path(__file__).parent / "saved_by_others"

@@ -13,7 +13,7 @@ from bayesrecon.arrays import Stored
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.formats import stored
 from bayesrecon.running import scratch
 from bayesrecon.running.draws_on_disk import column_blocks, mean_and_covariance, row_blocks

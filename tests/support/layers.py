@@ -58,7 +58,7 @@ VOCABULARY = {
     "precision",
     "regularisers",
     "releases",
-    "stated",
+    "stated_domains",
     "temporary",
     "types",
 }

@@ -115,12 +115,12 @@ def _array(look: Look, variable: Variable, kind: str) -> Kind:
 
 def _is_attacked(look: Look, variable: Variable) -> bool:
     """Whether a finding other than the list of draws explains an array."""
-    return any(variable.where in f.where for f in look.found if f.kind != "draws")
+    return any(variable.where in f.where for f in look.findings if f.kind != "draws")
 
 
 def _is_known_warmup(look: Look, variable: Variable) -> bool:
     """Whether a warm-up array has the name of an explained array of the draws, or is explained by another finding."""
-    if any(variable.where in f.where for f in look.found if f.kind not in ("warm-up", "warm-up values")):
+    if any(variable.where in f.where for f in look.findings if f.kind not in ("warm-up", "warm-up values")):
         return True
     group = variable.group.removeprefix("warmup_")
     if group == "sample_stats":
@@ -240,7 +240,7 @@ def _is_constant(entry: Entry, variable: Variable | None) -> bool:
 def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
     entries = [e for e in inventory(look.contents) if e.kind == "name"]
     odd = set(odd_names([str(e.values) for e in entries]))
-    severe = [f for f in look.found if f.severity in ("medium", "high")]
+    severe = [f for f in look.findings if f.severity in ("medium", "high")]
     seen = {where.removeprefix("@") for f in severe for where in f.drop}
     for entry in entries:
         where = entry.where.removeprefix("@")
@@ -250,7 +250,7 @@ def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
 
 
 def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
-    reported = any(f.severity == "high" for f in look.found if f.kind == "comments")
+    reported = any(f.severity == "high" for f in look.findings if f.kind == "comments")
     for line in odd_lines(look.contents.comments):
         kind: Kind = "public" if is_public("comments", allowed) else "opened" if reported else "unrecognised"
         yield Account(Entry("comments", "text", line), kind)

@@ -165,7 +165,7 @@ def _written(result: "Sanitised", path: Path) -> "Audit":
 
 def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]":
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
-    if result.bits is not None:
+    if result.bits is not None and result.bits_of_draws is not None:
         shifts.append(_bits(result.bits, result.bits_of_draws))
     shifts += [_unit_shifts(name, unit_shifts) for name, unit_shifts in (result.units or {}).items()]
     median, quantile, largest = result.typical_shifts

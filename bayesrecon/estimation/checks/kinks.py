@@ -20,14 +20,14 @@ from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
-from bayesrecon.models.inspection import plain
+from bayesrecon.models.inspection import typical_values
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows
 
 if TYPE_CHECKING:
     from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
-_POINTS, _RECORDS, _SPREADS = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
+_POINTS, _RECORDS, _SPREADS = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from typical ones
 _LINES = 32  # lines that are searched for a branch
 _HALVINGS, _STEP = 44, 1e-6  # of a line, and the part of one between a branch and the scores beside it
 _JUMP, _CURVED = 1e-3, 20.0  # of a usual score; of its change over as short a way on one side
@@ -136,7 +136,7 @@ def _plain(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
     spreads = np.resize(_SPREADS, _RECORDS)
     records = {}
     for k, field in model.fields.items():
-        values = np.asarray(plain(field.domain, rng, (_RECORDS, *field.shape)))
+        values = np.asarray(typical_values(field.domain, rng, (_RECORDS, *field.shape)))
         if field.domain.kind == "real":
             values = (values - 1.0) * 2 * spreads.reshape(-1, *[1] * len(field.shape))
         records[k] = values

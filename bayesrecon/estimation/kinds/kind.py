@@ -58,9 +58,9 @@ class Kind:
 
 
 @cache
-def _kinds() -> Plugins:
-    own = discover("bayesrecon.estimation.kinds", "KIND")
-    return added("kinds", "kind of release", lambda given: isinstance(given, Kind), lambda kind: kind.of, own)
+def _kinds() -> Plugins[type[Release], Kind]:
+    builtin: list[Kind] = discover("bayesrecon.estimation.kinds", "KIND")
+    return added("kinds", "kind of release", lambda value: isinstance(value, Kind), lambda kind: kind.of, builtin)
 
 
 def kind_of(release: Release) -> Kind:
@@ -70,9 +70,9 @@ def kind_of(release: Release) -> Kind:
         BayesreconError: there is none, or the release belongs to a plug-in whose kind was skipped.
     """
     kinds = _kinds()
-    base = next((base for base in type(release).__mro__ if base in kinds.found), None)
+    base = next((base for base in type(release).__mro__ if base in kinds.by_name), None)
     lost = [plugin for plugin in kinds.skipped if plugin.package == type(release).__module__.partition(".")[0]]
     if base is None or (base is not type(release) and lost):
         reason = lost[0].reason if lost else f"{type(release).__name__} has no kind (bayesrecon.estimation.kinds)"
         raise BayesreconError(f"{release.name} cannot be read: {reason}")
-    return kinds.found[base]
+    return kinds.by_name[base]

@@ -11,7 +11,7 @@ import bayesrecon
 from bayesrecon.cli.inputs import load_model, with_constants
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan
-from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.verbs.verb import deletion
 
 REGRESSION = """data { int N; int K; matrix[N, K] X; vector[N] y; real<lower=0> width; }

@@ -1,6 +1,6 @@
 """Models from anything that describes one.
 
-A module of this package that has `ADAPTS`, a function `(given, sizes) -> Model | None`, adds a kind of description.
+A module of this package that has `ADAPTS`, a function `(source, sizes) -> Model | None`, adds a kind of description.
 """
 
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.models.described import is_program, pymc_model
+from bayesrecon.models.descriptions import is_program, pymc_model
 from bayesrecon.models.registry import load
 
 
-def model_of(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
+def model_of(source: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
     """A `Model` from anything that describes one.
 
     This can be a `Model`, the name of a shipped model, a PyMC or Bambi model, a NumPyro program, or the path of a Stan
@@ -28,20 +28,20 @@ def model_of(given: object, sizes: Mapping[str, tuple[int, ...]] | None = None) 
     >>> model_of("kidscore_momiq").coordinates
     ('beta[1]', 'beta[2]', 'sigma')
     """
-    if isinstance(given, Model):
-        return given
-    if isinstance(given, str) and not is_program(given):
-        return load(given)
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, str) and not is_program(source):
+        return load(source)
     for adapted in discover("bayesrecon.models", "ADAPTS"):
-        if (model := adapted(given, sizes)) is not None:
+        if (model := adapted(source, sizes)) is not None:
             return model
     raise BayesreconError(
-        f"cannot make a model of a {type(given).__name__}: give a Model (models.from_numpyro makes one), the name of a "
-        "shipped model, or a PyMC or Bambi model"
+        f"cannot make a model of a {type(source).__name__}: give a Model (models.from_numpyro makes one), the name of "
+        "a shipped model, or a PyMC or Bambi model"
     )
 
 
-def is_model(given: object) -> bool:
+def is_model(source: object) -> bool:
     """Whether the argument is a `Model`, or a PyMC or Bambi model.
 
     False for functions, which may be programs or return a model.
@@ -49,4 +49,4 @@ def is_model(given: object) -> bool:
     >>> is_model(load("kidscore_momiq")), is_model("kidscore_momiq")
     (True, False)
     """
-    return isinstance(given, Model) or pymc_model(given) is not None
+    return isinstance(source, Model) or pymc_model(source) is not None

@@ -22,8 +22,8 @@ def pymc_model(model: object) -> Any:
     return program
 
 
-def program_fields(program: Any, given: Mapping[str, object] | None = None) -> list[str]:
-    """Arguments of a function without a default or with the default None, except for those given.
+def program_fields(program: Any, excluded: Mapping[str, object] | None = None) -> list[str]:
+    """Arguments of a function without a default or with the default None, except for `excluded`.
 
     >>> program_fields(lambda x, scale=2.0, y=None: None)
     ['x', 'y']
@@ -38,5 +38,5 @@ def program_fields(program: Any, given: Mapping[str, object] | None = None) -> l
         for p in parameters
         if p.kind in kinds
         and (p.default is inspect.Parameter.empty or p.default is None)
-        and p.name not in (given or {})
+        and p.name not in (excluded or {})
     ]

@@ -8,6 +8,9 @@ import numpy as np
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError, near
 
+Stated = Domain | str | Sequence[float]
+"""A domain as a user may state it; see `parse`."""
+
 
 def whole_numbers(low: float, high: float, field: str) -> Domain:
     """The whole numbers between two ends, which need not be whole themselves."""
@@ -45,7 +48,7 @@ def domains_of(stated: Mapping[str, Any] | None, record: Iterable[str]) -> dict[
     return {name: parse(spec, name) for name, spec in (stated or {}).items()}
 
 
-def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
+def parse(spec: Stated, field: str) -> Domain:
     """A `Domain` from what a user writes.
 
     A name ("real", "positive", "unit", "binary", "count", "integer"), a tuple `(low, high)` of two numbers
