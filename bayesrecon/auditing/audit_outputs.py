@@ -112,7 +112,7 @@ def audit_outputs(
     shape = records.shape
     if len(shape) < 2 or shape[0] < _LEAST:
         raise BayesreconError(f"data of shape {shape}: expected (m, *shape) with m at least {_LEAST}")
-    # The door of releases checks the model, the records and their values.
+    # The conversion to a release checks the model, the records and their values.
     first = answers_of(predict, records[:1])[0]
     release = outputs(predict, first, public=records, values=values, name=name)
     order = rng.permutation(len(release.public))

@@ -8,7 +8,7 @@ from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.conversion import model_of
-from bayesrecon.models.described import is_program
+from bayesrecon.models.descriptions import is_program
 from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws, suffix_of, suffixes
