@@ -1,7 +1,7 @@
 from .approximated.approximations import gaussian as gaussian
 from .approximated.densities import from_log_density as from_log_density
 from .approximated.guides import from_guide as from_guide
-from .door import release_of as release_of
+from .conversion import release_of as release_of
 from .draws import Draws as Draws
 from .fits.estimators import from_sklearn as from_sklearn
 from .fits.estimators import save_trained as save_trained
