@@ -18,7 +18,7 @@ elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     # Before JAX is loaded; workers, and the processes that tests start, inherit it.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrecon-compiled-")
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
-# Most tests wait for the compiler, few for what it made: the slow ones run optimised code (.ci/run).
+# Most tests wait for the compiler, few for what it made: the large ones run optimised code (.ci/large).
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
@@ -67,7 +67,7 @@ def programs_forgotten():
 
 @pytest.fixture(scope="module")
 def hardly_optimised():
-    """Programs that run once or twice: optimising them takes longer than it saves, in the slow part too."""
+    """Programs that run once or twice: optimising them takes longer than it saves, in the large part too."""
     with optimisations(False):
         yield
 

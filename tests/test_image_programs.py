@@ -57,6 +57,7 @@ def test_deletions(folder, end):
     assert "500 private and 500 public records" in section["notes"][0]
 
 
+@pytest.mark.large
 def test_linear_outputs(folder, end, tmp_path):
     rows = end("outputs.outputs", "--data", folder, "--part", "all")
     assert rows["0.0"]["accuracy"] > 0.8

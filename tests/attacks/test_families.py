@@ -24,6 +24,7 @@ def test_the_number_of_records_is_found(name):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_squares_that_fade_far_out_are_not_called_determined():
     """On normal records nearly all of var(y) is seen here, but data with a t law's tails have most of theirs beyond.
 

@@ -53,6 +53,7 @@ def raw(u):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_gradients_average_to_zero_in_what_was_moved():
     """Iterates wander about where they do, in the entries of the factor: the covariance is then too wide on average,
     and its own gradient does not average to zero."""

@@ -5,6 +5,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.models import from_numpyro
@@ -26,8 +27,8 @@ FAMILIES = {
 }
 
 
-@pytest.mark.slow  # NUTS and a recovery each
-@pytest.mark.parametrize("family", FAMILIES)
+# NUTS and a recovery each
+@pytest.mark.parametrize("family", slow_then_large("log scale", "inverse gamma", "Poisson", "geometric", slow=2))
 def test_nothing_overflows(family):
     """Squares of scores, responses and scales do, of records that no data have; a warning is an error here."""
     distribution, y = FAMILIES[family]

@@ -100,6 +100,7 @@ def test_few_records_that_show_an_end_are_asked_more(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_noise_that_no_weights_explain_does_not_narrow_the_search():
     """Draws whose noise is more than the stated one: even weights are taken, not those on a few records."""
     rng = np.random.default_rng(3)

@@ -49,6 +49,7 @@ def test_candidates_without_the_deleted_record_have_no_probability():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_summaries_of_draws():
     rng, right, z = np.random.default_rng(1), 0, []
     for k in (7, 40):

@@ -115,7 +115,7 @@ def test_what_has_no_shipped_model_is_recovered_by_its_program(database, name):
 
 @pytest.mark.slow
 def test_the_verbs_find_it_by_its_name(run, database):
-    name = "kidiq_with_mom_work-kidscore_mom_work"
+    name = "kilpisjarvi_mod-kilpisjarvi"
     assert name in available()[0]
     found = document(run("recover", name, "--draws", 1000, "--json"))
     assert {row["verdict"] for row in found["statistics"]} == {"determined"}
