@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,32 +23,48 @@ from bayesrecon.auditing.assembly import (
     with_data,
     with_sensitive_values,
 )
-from bayesrecon.auditing.attack_stages import attack_stages, unit_field
-from bayesrecon.auditing.effort import Effort, budget_of
+from bayesrecon.auditing.cell_totals import dominance_of_draws
+from bayesrecon.auditing.channel import channels
+from bayesrecon.auditing.density_columns import Numbers
+from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
+from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import FitOptions, audit_fit, knowledge_settings, look_at_estimates
 from bayesrecon.auditing.input import contents_and_model
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import READING, run_plain_channels
+from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.plain_channels import INCALCULABLE, READING, not_computed, run_plain_channels
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.sensitive_values import DRAWS
-from bayesrecon.auditing.several_tables import TablesOptions, audits_of_tables
+from bayesrecon.auditing.several_tables import TablesOptions, audits_of_tables, one_for_each_model
 from bayesrecon.auditing.table_remedies import TableOptions, table_to_audit
+from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, Knows, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
+from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.conversion import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, Release
+from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import Audit, ordered
-from bayesrecon.results.findings import Finding, Thresholds
+from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
+from bayesrecon.results.recovery import Recovery
 from bayesrecon.running.threads import on_one_thread
+
+_OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
+_MEND = "correct what the reason names, or drop these values"
+_AGAIN = "run it again and let it end"
+_STOPPED = "the audit was interrupted"
+_SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all channels; the rest is for remedies
 
 
 @in_float64
@@ -128,7 +144,7 @@ def audit(
     if isinstance(source, str | Path) and is_acro(source):
         return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
     if isinstance(which.get("column"), list | tuple):
-        source = _side_by_side(source, which)
+        source = one_for_each_model(source, which)
     if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
         shared: TablesOptions = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
         audits, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, shared)
@@ -185,7 +201,7 @@ def audit(
         stage = with_accounts(look, replace(stage, untried=(*stage.untried, *unseen)), allowed)
         findings = list(stage.findings)
         if private is not None:
-            findings = [scored(f, private, model, tuple(known or ()), unit_field(knows)) for f in findings]
+            findings = [scored(f, private, model, tuple(known or ()), _unit_field(knows)) for f in findings]
         return Audit(
             findings=ordered(findings),
             name=contents.name,
@@ -223,7 +239,7 @@ def audit(
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
     last, reported = Stage(tuple(copies), (), ()), 0
     try:
-        for stage in attack_stages(
+        for stage in _stages(
             contents,
             model,
             knows=knows,
@@ -255,17 +271,6 @@ def _fit_of(source: object, model: object, table: Json) -> tuple[Release | None,
     return None
 
 
-def _side_by_side(source: object, which: Json) -> object:
-    """The table once for each named model, in a list. A single name is left to the reader of the table."""
-    columns = list(which["column"])
-    if isinstance(source, list | tuple) or which.get("correlations") is not None:
-        raise BayesreconError("several column= are those of one table, without correlations=")
-    if len(columns) > 1:
-        return [source] * len(columns)
-    which["column"] = columns[0] if columns else None
-    return source
-
-
 def _with_file(fitted: Audit, file: Audit) -> Audit:
     """Merge the audit of a distribution with the audit of the file that contains it."""
     # The draws of such a file are those of the distribution, which was audited.
@@ -279,7 +284,115 @@ def _with_file(fitted: Audit, file: Audit) -> Audit:
     )
 
 
+def _unit_field(knows: Knows) -> str | None:
+    """The field that identifies the units; None if there is none, or several do together."""
+    unit = knows.get("unit")
+    return unit if isinstance(unit, str) else None
+
+
 def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
     if (announce := getattr(progress, "found", None)) is not None:
         for finding in findings:
             announce(finding)
+
+
+def _stages(
+    contents: Contents,
+    model: Model,
+    *,
+    knows: Knows,
+    budget: Budget | None,
+    thresholds: Thresholds,
+    key: int,
+    progress: Progress | None,
+) -> Iterator[Stage]:
+    """Run every attack that the contents allow. Attacks that cannot be run are listed.
+
+    Args:
+        contents, model: the file and its model.
+        knows: what an attacker knows.
+        budget: time for remedies; None tries none.
+        thresholds: what counts as severe.
+        key: seed of everything random.
+        progress: called with a label and the completed fraction.
+    """
+    available, skipped = channels()
+    known, unit = knows.get("known") or {}, knows.get("unit")
+    findings: list[Finding | Open] = []
+    warnings: list[str] = []
+    untried: list[NotRun] = [*skipped]
+
+    def now(remaining: Iterable[str]) -> Stage:
+        closed = tuple(f.finding if isinstance(f, Open) else f for f in findings)
+        missing = (NotRun(name, _STOPPED, _AGAIN) for name in remaining)
+        return Stage(closed, (*warnings, *map(str, untried)), (*untried, *missing))
+
+    yield now([DRAWS, *(c.name for c in available)])
+    release, positions = open_release(contents, model)
+    warnings += release.notes
+    reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
+    try:
+        problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
+        reference = problem.reference
+        warnings += recovery.warnings
+        finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
+        if finding is not None:
+            findings.append(_open_draws(finding, release, problem, recovery, key))
+        dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
+        findings += dominated
+        warnings += unseen
+        untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
+    except BayesreconError as error:
+        untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
+    except INCALCULABLE as error:
+        untried.append(not_computed(DRAWS, error))
+    yield now(c.name for c in available)
+    numbers = Numbers(contents, model, release, positions, reference, key)
+    opened = Opened(contents, model, release, positions, reference, recovery, known, thresholds, key, numbers)
+    for i, channel in enumerate(available):
+        done = _part(progress, channel.name, _SHARES[0] + i / len(available) * _SHARES[1], _SHARES[1] / len(available))
+        if done is not None:
+            done("", 0.0)
+        try:
+            more, notes = channel.attack(replace(opened, progress=done))
+        except BayesreconError as error:
+            more, notes = [], [NotRun(channel.name, str(error), _MEND)]
+        except INCALCULABLE as error:
+            more, notes = [], [not_computed(channel.name, error)]
+        findings += more
+        warnings += [note for note in notes if isinstance(note, str)]
+        untried += [note for note in notes if isinstance(note, NotRun)]
+        yield now([*(c.name for c in available[i + 1 :]), "the rest of the audit"])
+    if unit is None:
+        untried += units_not_tried(opened)
+    if not any((f.finding if isinstance(f, Open) else f).kind == "log-likelihood" for f in findings):
+        findings += look_at_columns(contents, key)
+    if budget is not None:
+        # Remedies for the most severe findings come first, as long as there is time.
+        for i in sorted(range(len(findings)), key=lambda i: -_level(findings[i])):
+            yield now(["remedies"])
+            finding = findings[i]
+            if isinstance(finding, Open):
+                if progress is not None:
+                    progress("trying remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
+                findings[i] = finding.closed(budget)
+        closed = [f for f in findings if isinstance(f, Finding)]
+        warnings += filter(None, [unmeasured_note(closed)])
+    yield now(())
+
+
+def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int) -> Open:
+    return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
+
+
+def _level(finding: Finding | Open) -> int:
+    return LEVELS.index((finding.finding if isinstance(finding, Open) else finding).severity)
+
+
+def _part(progress: Progress | None, attack: str, begin: float, width: float) -> Progress | None:
+    """A progress function for one attack that reports the progress of the whole audit."""
+    if progress is None:
+        return None
+    return lambda label, fraction: progress(
+        f"attacking {attack}{': ' if label else ''}{label}", begin + width * min(max(fraction, 0.0), 1.0)
+    )

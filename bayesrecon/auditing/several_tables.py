@@ -12,6 +12,7 @@ from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
+from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows, of_model
 from bayesrecon.model import Progress
 from bayesrecon.releases import Release
@@ -179,3 +180,14 @@ def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, ap
     middle = counts[0].upper * means[0].estimate - counts[1].upper * means[1].estimate  # type: ignore[operator,union-attr]
     name = y if apart == 1 else f"sum({y})"
     return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high)),)
+
+
+def one_for_each_model(source: object, which: Json) -> object:
+    """The table once for each named model, in a list. A single name is left to the reader of the table."""
+    columns = list(which["column"])
+    if isinstance(source, list | tuple) or which.get("correlations") is not None:
+        raise BayesreconError("several column= are those of one table, without correlations=")
+    if len(columns) > 1:
+        return [source] * len(columns)
+    which["column"] = columns[0] if columns else None
+    return source

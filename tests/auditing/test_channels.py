@@ -7,7 +7,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.auditing import channels
-from bayesrecon.auditing.channel import channels as discovered
+from bayesrecon.auditing.audit import channels as discovered
 from bayesrecon.models import load
 
 MODEL = load("kidscore_momiq")
