@@ -16,7 +16,7 @@ from bayesrecon import games
 from bayesrecon.games.adversary import named_adversary
 
 ADVERSARIES = ("exm", "exm-absolute", "ins", "yeom", "white-box")
-PAIRS = {"a random pair": None, "the pair that stands out": games.Outlying()}
+PAIRS = {"a random pair": None, "the most outlying pair": games.Outlying()}
 
 
 def main() -> None:
