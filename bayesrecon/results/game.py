@@ -134,8 +134,8 @@ class GameResult(Result):
         if self.bound is None:
             return ()
         return tuple(
-            f"{row.adversary}: success {row.success.estimate:.1%}, at least {row.simultaneous.lower:.1%}, where "
-            f"epsilon {self.claimed_epsilon:g} allows {self.bound:.1%}; it takes epsilon "
+            f"{row.adversary}: success {row.success.estimate:.1%}, at least {row.simultaneous.lower:.1%}, but "
+            f"epsilon {self.claimed_epsilon:g} allows {self.bound:.1%}; this success implies epsilon "
             f"{row.simultaneous_epsilon:.2f} or more"
             for row in self.rows
             if row.simultaneous.lower > self.bound

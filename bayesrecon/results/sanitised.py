@@ -69,7 +69,7 @@ class Sanitised(Result):
         source: name of what was sanitised.
         draws: number of draws; 0 for a mode with its covariance.
         worth: in independent draws of the posterior, `1 / k^2`.
-        cap: the cap on the tilts, as a multiple: the scatter of this many times as many ordinary records as the data
+        cap: the cap on the tilts, as a multiple: the scatter of this many times as many predicted records as the data
             have.
         cost: average cost of the tilts to a reader, in nats, to second order.
         measured_cost: the same cost without the approximation, measured over tilts other than the one used.
