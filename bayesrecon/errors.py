@@ -80,7 +80,7 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
 
 
 class Note(str):
-    """A message that asks for nothing, such as how a file was read. Other messages of a result are warnings.
+    """A message that needs no action, such as how a file was read. Other messages of a result are warnings.
 
     >>> [m for m in ("the chains are short", Note("every 2nd draw was used")) if not isinstance(m, Note)]
     ['the chains are short']
