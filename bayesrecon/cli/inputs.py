@@ -135,8 +135,8 @@ def open_release(
             raise BayesreconError("give one table of estimates at a time")
         if power is not None or draws is not None or weights is not None:
             raise BayesreconError(
-                "--power, --draws and --weights do not apply to a table of estimates; --fit-weights states how its fit "
-                "weighted the records"
+                "--power, --draws and --weights do not apply to a table of estimates; state with --fit-weights how its "
+                "fit weighted the records"
             )
         return _open_table(sources[0], model, settings, correlations_by_table[0], formula, column)
     if formula is not None:
