@@ -107,7 +107,7 @@ def test_labels_are_not_the_only_thing_to_remedy(run, tmp_path):
         (("clean.npz", "--fail-on", "awful"), "low, medium or high"),
         (("clean.npz", "--html", "a.pdf"), ".html"),
         (("clean.npz", "--fix", "clean.npz"), "name another"),
-        (("clean.npz", "--keep-draws", "5"), "belong to --fix"),
+        (("clean.npz", "--keep-draws", "5"), "need --fix"),
         (("clean.npz", "--settings", "{}", "--known", "x.csv"), "name it with --model"),
         (("clean.npz", "clean.npz"), "given twice"),
         (("clean.npz", "--model", "eight_schools_noncentered"), "eight_schools_noncentered"),

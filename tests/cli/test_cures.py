@@ -64,7 +64,7 @@ CURES = {
     "a result over its source": ([*DRAWS, "--out", "draws.npz"], "name another file"),
     "a report of another kind": (["audit", "draws.npz", "--html", "r.pdf"], "must end in .html"),
     "an unknown level": (["audit", "draws.npz", "--fail-on", "bad"], "expected low, medium or high"),
-    "digits without a copy": (["audit", "draws.npz", "--digits", "3"], "belong to --fix FILE"),
+    "digits without a copy": (["audit", "draws.npz", "--digits", "3"], "need --fix FILE"),
     "one file twice": (["audit", "draws.npz", "draws.npz"], "name each file once"),
     "a list that is not there": (["audit", "draws.npz", "--public", "@a.txt"], "a text file with one name per line"),
     "a game without a column": (["game", "table.csv"], r"--response COLUMN \(x, y\)"),

@@ -64,7 +64,7 @@ def test_an_audit_is_incomplete_without_a_decoder(folder, run):
 REFUSED = {
     "neither": ((), "--outputs FILE.npy, or --audit"),
     "both": (("--audit", "--outputs", "z.npy"), "leave --outputs out"),
-    "html": (("--outputs", "z.npy", "--html", "a.html"), "belong to --audit"),
+    "html": (("--outputs", "z.npy", "--html", "a.html"), "need --audit"),
     "attack": (("--outputs", "z.npy", "--attack", "magic"), "--attack magic: expected"),
     "decoder": (("--outputs", "z.npy", "--attack", "trained-decoding"), "--decoder FILE.py:decode goes with"),
     "image": (("--outputs", "z.npy", "--image", "5x5"), "have 16 values each"),

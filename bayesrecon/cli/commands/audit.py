@@ -87,7 +87,7 @@ def audit(
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
-        raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
+        raise BayesreconError("--keep-draws and --digits need --fix FILE")
 
     from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run

@@ -117,7 +117,7 @@ def _check(
     if not audit and outputs is None:
         raise BayesreconError("give the model's outputs, --outputs FILE.npy, or --audit")
     if not audit and (html is not None or fail_on is not None):
-        raise BayesreconError("--html and --fail-on belong to --audit")
+        raise BayesreconError("--html and --fail-on need --audit")
     if not audit and (decoder is None) is (attack == "trained-decoding"):
         raise BayesreconError("--decoder FILE.py:decode goes with --attack trained-decoding, or with --audit")
 

@@ -37,7 +37,7 @@ def posteriors(
     if verdict:
         return _show_verdicts(names or [], build=build, workers=workers, json=json)
     if names or build or workers > 1:
-        raise BayesreconError("names, --build and --workers belong to --verdict")
+        raise BayesreconError("names, --build and --workers need --verdict")
     database = open_database(download=download)
     covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
     rows = []

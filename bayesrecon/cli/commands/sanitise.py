@@ -173,9 +173,9 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
         result.headline,
         statistics_table(result),
         changes_table(result),
-        f"of the records that the posterior predicts, one moves the release by {median:.2g} standard deviations in the "
-        f"median, 95 % by up to {quantile:.2g}, and the most influential by {largest:.2g}: single records are not "
-        "hidden",
+        f"a record that the posterior predicts moves the release by {median:.2g} standard deviations in the median and "
+        f"by up to {quantile:.2g} in 95 % of cases; the most influential one moves it by {largest:.2g}: single records "
+        "are not hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),
