@@ -47,19 +47,20 @@ def game(
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Folder that keeps finished rounds, to resume from.")] = None,
     show: Annotated[
-        str, typer.Option(help="What the adversary sees of the two candidate records: records, instances or labels.")
+        str,
+        typer.Option(
+            help="What the adversary sees of the two challenges (one was deleted): records, instances or labels."
+        ),
     ] = "records",
-    single: Annotated[bool, typer.Option("--single", help="Show one candidate record only: was it deleted?")] = False,
-    outside: Annotated[
-        bool, typer.Option("--outside", help="Take the other candidate record from outside the data.")
-    ] = False,
+    single: Annotated[bool, typer.Option("--single", help="Show one challenge only: was it deleted?")] = False,
+    outside: Annotated[bool, typer.Option("--outside", help="Take the other challenge from outside the data.")] = False,
     deletions: Annotated[int, typer.Option(help="Number of records deleted together.", min=1)] = 1,
     auxiliary: Annotated[
         int | None,
         typer.Option(help="Number of public records that the adversary holds; -1 for all.", show_default=False),
     ] = None,
     choose: Annotated[
-        str | None, typer.Option(help="How the adversary chooses both candidate records: outlying.", show_default=False)
+        str | None, typer.Option(help="How the adversary chooses both challenges: outlying.", show_default=False)
     ] = None,
     others: Annotated[bool, typer.Option("--others", help="The adversary holds all other private records.")] = False,
     share: Annotated[
