@@ -71,7 +71,7 @@ def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):
     assert "pass the model: --model NAME" in outcome.out
     page = (tmp_path / "report.html").read_text()
     assert "Not cleared. Most severe: " in page
-    assert "The audit is incomplete, 3 attacks were not run; pass the model: --model NAME" in page
+    assert "The audit is incomplete: 3 attacks were not run; pass the model: --model NAME" in page
     assert "<h2>Not run</h2>" in page
     assert "Nothing was found" not in page
     assert run("audit", "trace.nc", "--fail-on", "low").code == 1
