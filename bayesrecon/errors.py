@@ -46,7 +46,7 @@ def _text(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "of no known version"
+        return "of unknown version"
 
 
 def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0, 0)) -> ModuleType:
@@ -74,13 +74,13 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
         if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == distribution:
             raise MissingExtraError(feature, extra) from error
         raise BayesreconError(
-            f"{feature}: {distribution} {_text(distribution)} is installed but does not import ({first_line(error)}): "
-            f"are the versions compatible? pip install --upgrade 'bayesrecon[{extra}]'"
+            f"{feature}: {distribution} {_text(distribution)} is installed but cannot be imported "
+            f"({first_line(error)}): are the versions compatible? pip install --upgrade 'bayesrecon[{extra}]'"
         ) from error
 
 
 class Note(str):
-    """A message that asks for nothing, such as how a file was read. Other messages of a result are warnings.
+    """A message that needs no action, such as how a file was read. Other messages of a result are warnings.
 
     >>> [m for m in ("the chains are short", Note("every 2nd draw was used")) if not isinstance(m, Note)]
     ['the chains are short']
@@ -123,10 +123,10 @@ def check_memory(needed: int, what: str, remedy: str) -> None:
 
     >>> check_memory(298 * 2**40, "300000000 unknowns", "take fewer rows")
     Traceback (most recent call last):
-    bayesrecon.errors.BayesreconError: 300000000 unknowns take 305152 GiB of memory at once; take fewer rows
+    bayesrecon.errors.BayesreconError: 300000000 unknowns need 305152 GiB of memory at once; take fewer rows
     """
     if needed > memory():
-        raise BayesreconError(f"{what} take {needed / 2**30:.0f} GiB of memory at once; {remedy}")
+        raise BayesreconError(f"{what} need {needed / 2**30:.0f} GiB of memory at once; {remedy}")
 
 
 def memory() -> int:

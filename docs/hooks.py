@@ -85,7 +85,7 @@ def _row(param):
     names = [param.name.upper()] if is_argument else [*param.opts, *param.secondary_opts]
     told = "" if param.default in (None, False, ()) or callable(param.default) else f"`{param.default}`"
     words = _escaped(getattr(param, "help", "") or "").replace("|", "\\|")
-    needed = " **Needed.**" if param.required else ""
+    needed = " **Required.**" if param.required else ""
     return f"| {', '.join(f'`{n}`' for n in names)} | {words}{needed} | {told} |"
 
 

@@ -16,7 +16,7 @@ from bayesrecon import games
 from bayesrecon.games.adversary import named_adversary
 
 ADVERSARIES = ("exm", "exm-absolute", "ins", "yeom", "white-box")
-PAIRS = {"a random pair": None, "the pair that stands out": games.Outlying()}
+PAIRS = {"a random pair": None, "the most outlying pair": games.Outlying()}
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     for ax, (pair, choose) in zip(axes, PAIRS.items(), strict=True):
         game = games.load("diabetes-ridge", adversaries=players, choose=choose)
         result = games.play(game, n=arguments.rounds, seed=1, workers=1)
-        print(f"{pair}, {arguments.rounds} deletions of one of 442 patients; one half is guessing")
+        print(f"{pair}, {arguments.rounds} deletions of one of 442 patients; guessing scores 50%")
         for row in result.rows:
             rate, how = row.success, f"from {row.sees}"
             print(f"  {row.adversary:27} {rate.estimate:6.1%} ({rate.lower:.1%} to {rate.upper:.1%}) {how}")

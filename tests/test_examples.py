@@ -127,7 +127,7 @@ def test_own_model(example):
 @pytest.mark.slow
 def test_deletion_game(example, tmp_path):
     printed = example("deletion_game.py", "--rounds", 60)
-    pairs = [part.splitlines() for part in re.split(r"^.*one half is guessing\n", printed, flags=re.MULTILINE)[1:]]
+    pairs = [part.splitlines() for part in re.split(r"^.*guessing scores 50%\n", printed, flags=re.MULTILINE)[1:]]
     assert len(pairs) == 2
     for lines in pairs:
         rates = {line[2:29].strip(): [float(x) for x in re.findall(r"([\d.]+)%", line)] for line in lines[:5]}

@@ -139,7 +139,12 @@ BROKEN = {
         "attack 'tilt' exists already",
     ),
     "a suffix that is taken": ("formats", "x = hospital.reader:FORMAT", {**FILES, "reader": TAKEN}, r"\.nc is of"),
-    "a command that is taken": ("commands", "audit = hospital.wards:wards", FILES, "there is a command 'audit'"),
+    "a command that is taken": (
+        "commands",
+        "audit = hospital.wards:wards",
+        FILES,
+        "there is already a command 'audit'",
+    ),
 }
 LOOKED = {
     "formats": formats.formats,

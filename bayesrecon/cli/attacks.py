@@ -59,11 +59,11 @@ def attack_of(
         if option not in attack_class.options():
             owners = " and ".join(attack.name for attack in attacks().values() if option in attack.options())
             flag = f"--{option.replace('_', '-')}"
-            raise BayesreconError(f"{flag} is no option of {attack_class.name}; it belongs to {owners} (--attack)")
+            raise BayesreconError(f"{flag} is not an option of {attack_class.name}; it belongs to {owners} (--attack)")
     if "estimator" in attack_class.options():
         stated["estimator"] = Estimator(args.metric, args.coordinates)
     elif args.metric or args.coordinates:
-        raise BayesreconError(f"{attack_class.name} has no metric and coordinates to choose")
+        raise BayesreconError(f"{attack_class.name} does not accept --metric and --coordinates")
     return attack_class(**stated), None
 
 
@@ -78,7 +78,7 @@ def options_table(name: str) -> "Table":
     shown_options = {option for attack in declared() if attack.name == attack_class.name for option in attack.options}
     title = f"{attack_class.name}: {attack_class.summary}; takes {in_words(attack_class.takes)}"
     table = Table(title=escape(title), title_justify="left")
-    for heading in ("option", "default", "what it is"):
+    for heading in ("option", "default", "meaning"):
         table.add_column(heading)
     for field in fields(attack_class):
         if field.name in shown_options:

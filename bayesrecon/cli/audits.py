@@ -74,7 +74,7 @@ def public_names(names: "Sequence[str]") -> tuple[str, ...]:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             problem = f"cannot be read ({type(error).__name__})"
-            raise BayesreconError(f"--public {name}: {problem}; it takes a text with one name per line") from None
+            raise BayesreconError(f"--public {name}: {problem}; expected a text file with one name per line") from None
         result += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     return tuple(result)
 
@@ -111,7 +111,7 @@ def finish(args: Arguments, result: "Audit", html: Path | None, fail_on: str | N
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "audit.plot_audit", _show)
     if interrupted:
-        console.say("interrupted: this is what was found until then; nothing else is cleared")
+        console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
     judged = result.fixed or result
     if fail_on is not None and judged.fails(fail_on):
@@ -158,14 +158,14 @@ def findings_table(result: "Audit") -> "Table":
     from rich.table import Table
 
     table = Table(show_lines=True)
-    for heading in ("severity", "finding", "evidence", "needed", "remedy"):
+    for heading in ("severity", "finding", "evidence", "what an attacker needs", "remedy"):
         table.add_column(heading, overflow="fold")
     for f in result.findings:
         remedy = next((r.action for r in f.remedies), "")
         scored = (
             "" if f.score is None else f"; {f.score.matched} of {f.score.total} match the private records one to one"
         )
-        scored += "" if f.score is None else f" (null {f.score.null:.0%})"
+        scored += "" if f.score is None else f" (by chance {f.score.null:.0%})"
         cells = (f.title, f.summary + scored, f.needs, remedy)
         table.add_row(f"[{_STYLE[f.severity]}]{f.severity}[/]", *map(escape, cells))
     return table
@@ -177,9 +177,9 @@ def not_run_table(result: "Audit") -> "Table":
     from rich.table import Table
 
     table = Table(
-        show_lines=True, title="not run: what these attacks would reveal is not ruled out", title_justify="left"
+        show_lines=True, title="not run: these attacks may reveal more than the findings", title_justify="left"
     )
-    for heading in ("attack", "on", "why not", "to run it, or do without"):
+    for heading in ("attack", "items", "reason", "remedy"):
         table.add_column(heading, overflow="fold")
     for n in result.not_run:
         where = ", ".join(n.where[:_ROWS]) + (f" and {len(n.where) - _ROWS} more" if len(n.where) > _ROWS else "")

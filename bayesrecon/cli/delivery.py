@@ -57,7 +57,7 @@ def deliver(
         elif isinstance(result, _Plotted):
             result.plot(path=plot)
         else:
-            raise BayesreconError(f"--plot {plot}: there is no drawing of a {type(result).__name__}")
+            raise BayesreconError(f"--plot {plot}: a {type(result).__name__} cannot be plotted")
         console.wrote(plot)
     if json:
         console.emit_json(result.to_dict())
@@ -91,7 +91,7 @@ def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
             if path.exists() and path.samefile(source):
                 raise BayesreconError(f"{option} {path}: this is {source}, which is read; name another file")
             if source.is_dir() and source.suffix and path.resolve().is_relative_to(source.resolve()):
-                raise BayesreconError(f"{option} {path}: this lies in {source}, which is read; name another file")
+                raise BayesreconError(f"{option} {path}: this is inside {source}, which is read; name another file")
     places: dict[Path, str] = {}
     for option, path in written.items():
         other = places.setdefault(path.resolve(), option)

@@ -17,7 +17,7 @@ def correlations_of(files: Sequence[str], correlations: Sequence[str] | None) ->
     if not correlations:
         return [None] * len(files)
     if not all(is_table(file) for file in files):
-        raise BayesreconError("--correlations belong to tables of estimates with standard errors")
+        raise BayesreconError("--correlations needs tables of estimates with standard errors")
     if len(correlations) != len(files):
         raise BayesreconError(
             f"{len(correlations)} --correlations for {len(files)} table{'s' * (len(files) > 1)}; give one for each, in "

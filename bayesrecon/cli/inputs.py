@@ -58,7 +58,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
         return load(spec, **(settings or {}))
     from bayesrecon.models.conversion import is_model
 
-    what = "the model, or the function that returns it,"
+    what = "the model or the function that returns it"
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
@@ -74,7 +74,9 @@ def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
 
     unknown = settings.keys() - {"constants", "record", "domain"}
     if unknown:
-        raise BayesreconError(f"--settings of a Stan program are record and domain, not {', '.join(sorted(unknown))}")
+        raise BayesreconError(
+            f"the --settings of a Stan program are record and domain, not {', '.join(sorted(unknown))}"
+        )
     files = [s for s in sources if is_file(s)]
     return from_stan(spec, sizes=read_draws(files[0]).shapes if files else {}, **settings)
 
@@ -84,7 +86,7 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
     if constants is None:
         return dict(settings)
     if model is None or not model.endswith(".stan"):
-        raise BayesreconError("--constants belong to a Stan program: name it with --model program.stan")
+        raise BayesreconError("--constants needs a Stan program: name it with --model program.stan")
     return {**settings, "constants": read_table(constants)}
 
 
@@ -103,7 +105,7 @@ def _model(loaded: object, spec: str, settings: Json | None) -> Model:
         if inspect.isroutine(model):
             model = None
     elif settings:
-        raise BayesreconError(f"--settings belong to a function that returns a model, which {name} is not")
+        raise BayesreconError(f"--settings needs a function that returns a model, and {name} is not one")
     try:
         return model_of(model)
     except BayesreconError as error:
@@ -130,17 +132,17 @@ def open_release(
     if any(tables) or correlations:
         correlations_by_table = correlations_of(sources, correlations)
         if len(sources) > 1:
-            raise BayesreconError("tables of estimates are read one by one")
+            raise BayesreconError("give one table of estimates at a time")
         if power is not None or draws is not None or weights is not None:
             raise BayesreconError(
-                "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says "
-                "how records were weighed"
+                "--power, --draws and --weights do not apply to a table of estimates; state with --fit-weights how its "
+                "fit weighted the records"
             )
         return _open_table(sources[0], model, settings, correlations_by_table[0], formula, column)
     if formula is not None:
-        raise BayesreconError("--formula belongs to a table of estimates with standard errors")
+        raise BayesreconError("--formula needs a table of estimates with standard errors")
     if column:
-        raise BayesreconError("--column belongs to a table of estimates with standard errors")
+        raise BayesreconError("--column needs a table of estimates with standard errors")
     values = with_constants(parse_settings(settings), constants, model)
     return _opened(sources, model, values, draws, download, trusted, power, weights)
 
@@ -163,7 +165,7 @@ def _opened(
     weights: str | None,
 ) -> Release:
     if values and model is None:
-        raise BayesreconError("--settings belong to a model: name it with --model")
+        raise BayesreconError("--settings needs a model: name it with --model")
     from bayesrecon.posteriors.conversion import is_file, release_of
 
     loaded_model = load_model(model, values, sources) if model else None
@@ -172,7 +174,7 @@ def _opened(
         from bayesrecon.posteriors.made.reference import from_posteriordb
 
         if weights is not None:
-            raise BayesreconError("--weights belong to files of draws; those of posteriordb have none")
+            raise BayesreconError("--weights needs a file of draws; draws from posteriordb have no weights")
         release = from_posteriordb(sources[0], draws=draws, download=download, model=loaded_model, say=say)
         return replace(release, model=at_power(release.model, power))
     source = sources[0] if len(sources) == 1 else list(sources)
@@ -190,11 +192,11 @@ def table_of(file: str, model: str | None, settings: str | None) -> TableOptions
     values = parse_settings(settings)
     user_model = ":" in model or model.endswith((".py", ".stan"))
     if model not in ESTIMATORS and not user_model and model not in shipped():
-        raise BayesreconError(f"{file} is a table of estimates: --model {model} is none of {', '.join(ESTIMATORS)}")
+        raise BayesreconError(f"{file} is a table of estimates: --model {model} is not one of {', '.join(ESTIMATORS)}")
     if model not in ESTIMATORS:
         return {"model": load_model(model, values)}
     if set(values) - {"response"}:
-        raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
+        raise BayesreconError("the lines of the table are the covariates; --settings accepts only 'response'")
     return {"model": model, "response": values["response"]} if values else {"model": model}
 
 
@@ -212,11 +214,11 @@ def _open_table(
     table_options = table_of(file, model, settings)
     if not isinstance(table_options["model"], str):
         raise BayesreconError(
-            f"{file}: of a table of another model than a regression say what its estimates are, with "
-            "posteriors.from_table"
+            f"{file}: for a model other than a regression, state in Python what the estimates are "
+            "(posteriors.from_table)"
         )
     if column and len(column) > 1:
-        raise BayesreconError("several --column are read together by recover and audit alone")
+        raise BayesreconError("only recover and audit accept several --column")
     return from_table(
         file, correlations=correlations, formula=formula, column=column[0] if column else None, **table_options
     )
@@ -270,7 +272,7 @@ def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> 
     columns = options.get("column") or ()
     if len(sources) == 1 and len(columns) > 1 and is_table(sources[0]):
         if options.get("correlations"):
-            raise BayesreconError("--correlations belong to one model; give one --column")
+            raise BayesreconError("--correlations needs one model: give only one --column")
         each_model: list[ReleaseOptions] = [{**options, "column": [column]} for column in columns]
         return [open_release(sources, **model_options) for model_options in each_model]
     if len(sources) > 1 and all(is_table(source) for source in sources):
@@ -285,7 +287,7 @@ def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> 
         return [open_release(sources, **options)]
     for i, source in enumerate(sources):
         if source in sources[:i]:
-            raise BayesreconError(f"{source} is given twice; pooling needs releases that are independent")
+            raise BayesreconError(f"{source} is given twice; pooling needs independent releases")
     return [open_release([source], **options) for source in sources]
 
 
@@ -298,7 +300,7 @@ def known_fields(path: str | None, model: Model) -> Records | None:
     if not known:
         raise BayesreconError(
             f"--known {path}: none of its columns ({', '.join(table)}) is a field of {model.name} "
-            f"({', '.join(model.fields)}); name the columns as the fields"
+            f"({', '.join(model.fields)}); name the columns like the fields"
         )
     return known
 

@@ -31,8 +31,8 @@ _COMMANDS = "bayesrecon.cli.commands"
 _BEFORE, _ATTACK, _PLAY, _MAKE = (
     "Before you publish",
     "Recover what a release gives away",
-    "Measure how much attacks win",
-    "Begin, and look around",
+    "Measure how often attacks succeed",
+    "Get started",
 )
 SHOWN = {  # by command: its panel and an example
     "audit": (_BEFORE, "audit fit.nc --model own.py --html report.html"),
@@ -104,8 +104,8 @@ def _plugin_commands() -> Mapping[str, Callable[..., object]]:
 
     def problem(name: str, value: object, before: Mapping[str, object]) -> str:
         if not callable(value):
-            return "it is no function"
-        return f"there is a command {name!r} already" if name in package_commands else ""
+            return "it is not a function"
+        return f"there is already a command {name!r}" if name in package_commands else ""
 
     return plugins("commands", problem).by_name
 

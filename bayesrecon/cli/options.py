@@ -11,7 +11,7 @@ Sources = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="Show numbers even if a check of draws and model failed; none is called determined."),
+    typer.Option("--force", help="Show numbers even if a check of draws and model failed; no verdict is above partly."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 ModelOption = Annotated[
@@ -35,7 +35,7 @@ Power = Annotated[
     float | None,
     typer.Option(help="Power of the likelihood, if the posterior is tempered.", show_default=False),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Draws = Annotated[int | None, typer.Option(help="Use only this number of draws, the last ones.")]
 Weights = Annotated[
     str | None,
@@ -46,7 +46,7 @@ Weights = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    typer.Option(help="Metric of the divergence: covariance (default for draws) or identity.", show_default=False),
+    typer.Option(help="Metric of the kernel: covariance (default for draws) or identity.", show_default=False),
 ]
 Coordinates = Annotated[
     str | None, typer.Option(help="Coordinates: unconstrained (default) or constrained.", show_default=False)
@@ -84,7 +84,7 @@ Factors = Annotated[
     list[str] | None,
     typer.Option(
         "--factor",
-        help="NAME=COLUMN,COLUMN: the exclusive dummies of one variable, without its baseline (wildcards allowed); "
+        help="NAME=COLUMN,COLUMN: the dummy columns of one variable, without its baseline (wildcards allowed); "
         "NAME=sum:COLUMNS, helmert or polynomial for other contrasts. Repeatable.",
         rich_help_panel=KNOWLEDGE,
     ),

@@ -51,7 +51,7 @@ def _executed(file: Path, label: str) -> ModuleType:
     try:
         loader.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise BayesreconError(f"{label}: {file} does not import: {first_line(error)}") from None
+        raise BayesreconError(f"{label}: {file} cannot be imported: {first_line(error)}") from None
     return module
 
 
@@ -66,7 +66,7 @@ def _only(module: ModuleType, what: str, label: str, wanted: Callable[[object], 
         return next(iter(functions.values()))
     names = list(objects or functions)
     if not names:
-        raise BayesreconError(f"{label}: there is nothing that could be {what}")
+        raise BayesreconError(f"{label}: the file does not define {what}")
     path = label.partition(" ")[2]
     listed = ", ".join(f"{path}:{name}" for name in names[:_LISTED])
     raise BayesreconError(f"{label}: there are several; name one, {listed}")

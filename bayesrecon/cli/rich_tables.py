@@ -22,9 +22,9 @@ def share(value: float) -> str:
 
 def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, details: bool = False) -> Table:
     """The rows of a recovery. With `truth` also z scores, with `details` also floor and visibility."""
-    title = f"{result.release}: what {result.draws} draws tell about the data behind them"
+    title = f"{result.release}: what {result.draws} draws reveal about the data"
     if not result.temperature:
-        title = f"{result.release}: what a trained parameter tells about the data behind it"
+        title = f"{result.release}: what a trained parameter reveals about the data"
     table = Table(
         title=escape(title), title_justify="left", caption=escape(_caption(result, details)), caption_justify="left"
     )
@@ -56,6 +56,6 @@ def _caption(result: Recovery, details: bool) -> str:
     elif result.gap:
         kind = f"exactly {result.rank} independent sums over the records are determined"
     else:
-        kind = f"about {result.rank} independent sums over the records stand out of the noise"
+        kind = f"about {result.rank} independent sums over the records exceed the noise"
     how = f"metric {result.metric}, {result.coordinates} coordinates" if details else "more with --details"
     return f"{kind} · {how} · {result.seconds:.1f} s"

@@ -5,12 +5,12 @@ from typing import Protocol, runtime_checkable
 
 RENAMED: Mapping[tuple[str, str], str] = {
     ("game", "--data"): "name the table itself: bayesrecon game customers.csv --response churned",
-    ("game", "--target"): "it is --response now",
-    ("game", "-n"): "it is --rounds now",
-    ("fit", "--draws"): "it is --draws-per-chain now",
-    ("reconstruct", "--fixed-slices"): "it is --no-fresh now",
-    ("reconstruct", "--method"): "it is --attack weighted-records (newton) or --attack score-matching (adam) now",
-    ("", "--bounds"): "it is --domain FIELD=LOW:HIGH now",
+    ("game", "--target"): "use --response",
+    ("game", "-n"): "use --rounds",
+    ("fit", "--draws"): "use --draws-per-chain",
+    ("reconstruct", "--fixed-slices"): "use --no-fresh",
+    ("reconstruct", "--method"): "use --attack weighted-records (newton) or --attack score-matching (adam)",
+    ("", "--bounds"): "use --domain FIELD=LOW:HIGH",
 }
 """`{(command, old option): hint}`. The command "" stands for all commands."""
 

@@ -66,4 +66,4 @@ def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, typ
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise BayesreconError(f"a {type(value).__name__} is no data and cannot be saved; use to_dict()")
+    raise BayesreconError(f"a {type(value).__name__} is not data and cannot be saved; use to_dict()")

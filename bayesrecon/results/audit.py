@@ -107,7 +107,7 @@ class Audit(Result):
         count = f"{len(self.not_run)} attack{'s were' if len(self.not_run) > 1 else ' was'} not run"
         remedies = dict.fromkeys(n.remedy for n in self.not_run)
         how = next(iter(remedies)) if len(remedies) == 1 else "see what each of them needs"
-        return f"The audit is incomplete, {count}; {how}."
+        return f"The audit is incomplete: {count}; {how}."
 
     def _unrecognised_items(self) -> str:
         if not self.unrecognised:

@@ -31,9 +31,9 @@ class Result:
     """A result with a `headline` and a DataFrame. Its `warnings` are listed below the table."""
 
     warnings: tuple[str, ...] = ()
-    """One line each. Those of the type `Note` ask for nothing and are shown as notes."""
+    """One line each. Those of the type `Note` need no action and are shown as notes."""
     failures: tuple[str, ...] = ()
-    """Checks of what was released that failed, one line each: nothing is determined then."""
+    """Failed checks of the release, one line each. If there are any, nothing is determined."""
     _indexed = True  # whether `save` writes the table's index
 
     @property

@@ -62,7 +62,7 @@ class Diagnosis(Result):
         noise: `(r,)` noise of the target in the same units.
         features: monomials up to the requested order, units, and the user's functions.
         eigenfunctions: the leading eigenfunctions, described by the fields.
-        plan: what fewer or rounder draws would leave, if it was requested (`diagnose --plan`).
+        plan: what fewer draws or digits would reveal, if it was requested (`diagnose --plan`).
     """
 
     release: str

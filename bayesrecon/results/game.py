@@ -116,7 +116,8 @@ class GameResult(Result):
     def bound(self) -> float | None:
         """The largest success rate that the claimed epsilon allows, `e^epsilon / (1 + e^epsilon)`.
 
-        The two possible training sets of h' differ in one record, and the distribution of h is the same for both.
+        The two possible training sets of the second model differ in one record. The first model has the same
+        distribution in both cases.
         """
         return None if self.claimed_epsilon is None else largest_success(self.claimed_epsilon)
 
@@ -134,8 +135,8 @@ class GameResult(Result):
         if self.bound is None:
             return ()
         return tuple(
-            f"{row.adversary}: success {row.success.estimate:.1%}, at least {row.simultaneous.lower:.1%}, where "
-            f"epsilon {self.claimed_epsilon:g} allows {self.bound:.1%}; it takes epsilon "
+            f"{row.adversary}: success {row.success.estimate:.1%}, at least {row.simultaneous.lower:.1%}, but "
+            f"epsilon {self.claimed_epsilon:g} allows {self.bound:.1%}; this success implies epsilon "
             f"{row.simultaneous_epsilon:.2f} or more"
             for row in self.rows
             if row.simultaneous.lower > self.bound
@@ -151,7 +152,7 @@ class GameResult(Result):
     @property
     def headline(self) -> str:
         how = f" ({self.variant})" if self.variant else ""
-        return f"{self.game}: {self.learner} on {self.data}{how}, {len(self.numbers)} rounds; 0.5 is guessing"
+        return f"{self.game}: {self.learner} on {self.data}{how}, {len(self.numbers)} rounds; guessing scores 0.5"
 
     def __getitem__(self, adversary: str) -> GameRow:
         return next(row for row in self.rows if row.adversary == adversary)
@@ -222,7 +223,8 @@ class ReconstructionRow:
         unanswered: number of rounds without an answer.
         correct: share of all rounds in which the label is correct; None for a numeric response. No answer counts as
             incorrect.
-        error_before, error_after, error: mean squared errors of h, of h' and of the reconstruction; None for classes.
+        error_before, error_after, error: mean squared errors of the models before and after the deletion (h and h'),
+            and of the reconstruction; None for classes.
         relative_error: squared error of the reconstruction relative to the better of h and h', over the rounds with an
             answer, with a bootstrap interval.
         distance: median Euclidean distance of the reconstructed instance; None if no instance was reconstructed.

@@ -98,7 +98,7 @@ class InputEstimate(Result):
     def headline(self) -> str:
         held = ""
         if self.coverage is not None:
-            held = f"; 95 % intervals held {self.coverage:.1%} on {self.coverage_records} records"
+            held = f"; 95 % intervals covered {self.coverage:.1%} on {self.coverage_records} records"
         return f"{self.release}: {len(self.estimate)} fields by {self.method}, {self.gain:.1%} of their variance{held}"
 
     def _excerpt(self) -> "DataFrame":
@@ -125,9 +125,9 @@ class OutputsDiagnosis(Diagnosis):
     @property
     def condition(self) -> str:
         """The assumption that the numbers rest on."""
-        return "for linear decoders; what is packed otherwise is not counted in visibilities"
+        return "for linear decoders; visibilities do not count what is encoded non-linearly"
 
     @property
     def headline(self) -> str:
-        bits = "no limit of bits" if self.bits is None else f"at most {self.bits:.1f} bits"
+        bits = "no limit in bits" if self.bits is None else f"at most {self.bits:.1f} bits"
         return f"{self.release} ({self.view}): {self.numbers} numbers about the input, {self.resolved} resolved, {bits}"

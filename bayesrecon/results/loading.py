@@ -92,7 +92,7 @@ def _one_line_errors(path: Path) -> Generator[None, None, None]:
     if not path.exists():
         raise BayesreconError(f"no such file: {path}")
     if not path.is_file():
-        raise BayesreconError(f"{path} is not a saved bayesrecon result (no plain file)")
+        raise BayesreconError(f"{path} is not a saved bayesrecon result (not a regular file)")
     try:
         yield
     except _OtherFields as error:

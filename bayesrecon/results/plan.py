@@ -1,4 +1,4 @@
-"""The result of `plan`: what an attacker would recover from thinner or rounder releases."""
+"""The result of `plan`: what an attacker would recover from fewer draws, fewer digits or summaries."""
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ class Outlook:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """What thinning and rounding would leave of each statistic. Index it by name."""
+    """An attacker's error of each statistic after thinning, rounding or other remedies. Index it by name."""
 
     release: str
     draws: int
@@ -162,4 +162,4 @@ class Plan(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.release}: what {self.draws} draws, fewer, rounder or their summaries would leave"
+        return f"{self.release}: an attacker's errors from {self.draws} draws, fewer draws or digits, or summaries"

@@ -192,8 +192,8 @@ class Recovery(Result):
     @property
     def headline(self) -> str:
         if not self.temperature:
-            return f"{self.release}: what it tells about the data behind it"
-        return f"{self.release}: what {self.draws} draw{'s' * (self.draws != 1)} tell about the data behind them"
+            return f"{self.release}: what it reveals about the data"
+        return f"{self.release}: what {self.draws} draw{'s reveal' if self.draws != 1 else ' reveals'} about the data"
 
     def _excerpt(self) -> "DataFrame":
         """The main columns; `to_dataframe` has all."""

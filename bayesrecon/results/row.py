@@ -16,7 +16,7 @@ class Row:
     Attributes:
         estimate, se: recovered value and its standard error; None if undetermined. `se` is also None at temperature 0,
             and if the statistic is only partly determined, because the bias may be many times larger.
-        lower, upper: 95 % interval, widened by the largest bias that the unseen part of the statistic can cause. At
+        lower, upper: 95 % interval, widened by the largest bias that the invisible part of the statistic can cause. At
             temperature 0, where nothing was sampled, it consists of that bias only. For an undetermined statistic it is
             the range that is known without the release, with None for an open end.
         floor: Cramer-Rao floor of the standard error for this number of independent draws. If the spectrum decays and
@@ -24,7 +24,7 @@ class Row:
             statistic is not called "determined".
         visibility: share of the statistic that the release determines, in [0, 1]. Without a gap in the spectrum, the
             share above the noise of these draws.
-        verdict: "determined", "partly" (the unseen part may bias it, or its error is too wide) or "undetermined".
+        verdict: "determined", "partly" (the invisible part may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
 
     >>> Row("n", 91.63137, 4.4012, 83.005, 100.258, 4.3, 1.0, "determined", 812.5)

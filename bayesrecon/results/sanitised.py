@@ -68,8 +68,8 @@ class Sanitised(Result):
             loaded.
         source: name of what was sanitised.
         draws: number of draws; 0 for a mode with its covariance.
-        worth: in independent draws of the posterior, `1 / k^2`.
-        cap: the cap on the tilts, as a multiple: the scatter of this many times as many ordinary records as the data
+        worth: number of independent draws of the posterior, `1 / k^2`, where k is the standard deviation of the tilts.
+        cap: the cap on the tilts, as a multiple: the scatter of this many times as many predicted records as the data
             have.
         cost: average cost of the tilts to a reader, in nats, to second order.
         measured_cost: the same cost without the approximation, measured over tilts other than the one used.
@@ -83,7 +83,7 @@ class Sanitised(Result):
         bits: for some private records, evenly spaced in their table: upper bounds in bits on what anybody learns about
             the response who knows all other records and everything else about this one. Do not publish it.
         bits_of_draws: the same bounds for the original draws.
-        spent, budget: the ledger's account of these data, in draws; None with an unsafe seed.
+        spent, budget: the ledger's account of these data, in draws; None if `unsafe_seed` was used.
     """
 
     source: str

@@ -71,7 +71,7 @@ def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):
     assert "pass the model: --model NAME" in outcome.out
     page = (tmp_path / "report.html").read_text()
     assert "Not cleared. Most severe: " in page
-    assert "The audit is incomplete, 3 attacks were not run; pass the model: --model NAME" in page
+    assert "The audit is incomplete: 3 attacks were not run; pass the model: --model NAME" in page
     assert "<h2>Not run</h2>" in page
     assert "Nothing was found" not in page
     assert run("audit", "trace.nc", "--fail-on", "low").code == 1
@@ -107,7 +107,7 @@ def test_labels_are_not_the_only_thing_to_remedy(run, tmp_path):
         (("clean.npz", "--fail-on", "awful"), "low, medium or high"),
         (("clean.npz", "--html", "a.pdf"), ".html"),
         (("clean.npz", "--fix", "clean.npz"), "name another"),
-        (("clean.npz", "--keep-draws", "5"), "belong to --fix"),
+        (("clean.npz", "--keep-draws", "5"), "need --fix"),
         (("clean.npz", "--settings", "{}", "--known", "x.csv"), "name it with --model"),
         (("clean.npz", "clean.npz"), "given twice"),
         (("clean.npz", "--model", "eight_schools_noncentered"), "eight_schools_noncentered"),
@@ -166,7 +166,7 @@ def test_a_table_of_estimates(run, tmp_path):
     assert "correlations" in outcome.out + outcome.err
     outcome = run("audit", "table.csv", "--model", "ols", "--fix", "clean.nc")
     assert outcome.code == 2
-    assert "--fix has no part" in outcome.err
+    assert "--fix does not apply" in outcome.err
 
 
 def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
@@ -181,7 +181,7 @@ def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
     np.savez(tmp_path / "other.npz", **DRAWS)
     outcome = run("audit", path, "other.npz", "--model", "kidscore_momiq", "--html", "report.html", "--json")
     assert outcome.code == 130
-    assert "interrupted: this is what was found until then" in outcome.err
+    assert "interrupted: these are the findings so far" in outcome.err
     assert "wrote report.html" in outcome.err
     document = json.loads(outcome.out)
     assert document["verdict"] == "incomplete"

@@ -54,7 +54,7 @@ def test_several_deletions_beside_the_truth(folder, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--cdf", "c.png"], "--cdf compares"),
+        (["--cdf", "c.png"], "--cdf needs --truth"),
         (["--plot", "c.png"], "add --image"),
         (["--candidates", "members.csv"], "one AFTER"),
         (["--truth", "members.csv"], "200 records for 2 deletions"),
@@ -144,7 +144,7 @@ def test_the_record_between_two_tables(tables):
     [
         ([], "table0.csv has only limits, no equations of its data; read it with its correlations"),
         (["--correlations", "table0_r.csv"], "1 --correlations for 2 tables"),
-        (["--power", "0.5"], "no part in a table"),
+        (["--power", "0.5"], "do not apply to a table"),
     ],
 )
 def test_tables_that_do_not_tell(tables, extra, message):

@@ -33,7 +33,7 @@ def test_diagnose_as_json(run, database, tmp_path):
 def test_diagnose_in_words(run, database):
     code, out, err = run("diagnose", KIDIQ, "--draws", 1000)
     assert (code, err) == (0, "")
-    assert "kidiq-kidscore_momiq: 6 of 6 independent sums over the records can be told from it" in out
+    assert "kidiq-kidscore_momiq: it reveals 6 of 6 independent sums over the records" in out
     assert "mom_iq*kid_score" in out
     assert "undetermined" in out
     detailed = run("diagnose", KIDIQ, "--draws", 1000, "--details").out
@@ -95,7 +95,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
     code, out, _ = run(*plan)
     assert code == 0
     assert "6 of 6 independent sums" in out
-    assert "what fewer draws, rounder ones, summaries and sanitised draws" in out
+    assert "an attacker's errors from fewer draws, fewer digits, summaries and sanitised draws" in out
 
 
 @pytest.mark.slow

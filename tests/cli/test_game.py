@@ -80,7 +80,7 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
     ("arguments", "message"),
     [
         (["diabetes-linaer"], "did you mean diabetes-linear"),
-        (["diabetes-linear", "--response", "churned"], "is a game by itself"),
+        (["diabetes-linear", "--response", "churned"], "is a named game"),
         (["customers.csv"], r"--response COLUMN \("),
         (["nothing.csv", "--response", "churned"], "there is no file nothing.csv"),
         (["customers.csv", "--response", "churn"], "no column 'churn'; did you mean churned"),
@@ -90,7 +90,7 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
         (["holes.csv", "--response", "churned"], "column age: 1 values are missing"),
         (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
         (["cancer-logistic", "--epsilon", "1"], "logistic is not private"),
-        (["cancer-private-output", "--domain", "age=0:1"], "is a game by itself"),
+        (["cancer-private-output", "--domain", "age=0:1"], "is a named game"),
         (
             ["customers.csv", "--response", "churned", "--domain", "age=0:1"],
             "column visits needs public bounds",

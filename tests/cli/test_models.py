@@ -63,4 +63,4 @@ def test_verdicts_go_to_the_workers(run, monkeypatch):
     assert [row["posterior"] for row in document(found)] == names
     assert "bad: no such posterior" in found.err
     one_line(run("posteriors", "--verdict", "bad", "--workers", 2), "no such posterior")
-    one_line(run("posteriors", "--workers", 2), "--workers belong to --verdict")
+    one_line(run("posteriors", "--workers", 2), "--workers need --verdict")

@@ -62,14 +62,14 @@ def test_an_audit_is_incomplete_without_a_decoder(folder, run):
 
 
 REFUSED = {
-    "neither": ((), "--outputs FILE.npy, or ask for --audit"),
+    "neither": ((), "--outputs FILE.npy, or --audit"),
     "both": (("--audit", "--outputs", "z.npy"), "leave --outputs out"),
-    "html": (("--outputs", "z.npy", "--html", "a.html"), "belong to --audit"),
+    "html": (("--outputs", "z.npy", "--html", "a.html"), "need --audit"),
     "attack": (("--outputs", "z.npy", "--attack", "magic"), "--attack magic: expected"),
     "decoder": (("--outputs", "z.npy", "--attack", "trained-decoding"), "--decoder FILE.py:decode goes with"),
     "image": (("--outputs", "z.npy", "--image", "5x5"), "have 16 values each"),
     "no file": (("--outputs", "none.npy"), "none.npy: no such file"),
-    "no function": (("--audit", "--decoder", "model.py:number"), "this is a int, no function"),
+    "no function": (("--audit", "--decoder", "model.py:number"), "this is a int, not a function"),
     "gradient": (("--outputs", "z.npy", "--attack", "posterior-sampling"), "cannot be differentiated by JAX"),
     "view": (("--outputs", "z.npy", "--view", "softmax"), "the answer is not a softmax"),
 }

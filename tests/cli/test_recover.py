@@ -61,7 +61,7 @@ def test_weights_of_another_name(run, tmp_path):
     one_line(refused, "weights='w': the draws have no variable of this name")
     table = tmp_path / "fit.csv"
     table.write_text("name,estimate,std. error\nconst,1.2,0.1\nsigma,1.2,\n")
-    one_line(run("recover", table, "--model", "ols", "--weights", "w"), "of its fit --fit-weights says")
+    one_line(run("recover", table, "--model", "ols", "--weights", "w"), "state with --fit-weights how its fit")
 
 
 @pytest.mark.parametrize("option, value", [("metric", "identity"), ("coordinates", "constrained")])

@@ -54,7 +54,7 @@ def test_with_data_and_words(run, folder):
     outcome = run(*ASKED, "-o", "safe.nc", "--data", "private.npz", "--budget", "200")
     assert outcome.code == 0
     words = " ".join(outcome.out.split())
-    assert "of your records (not to be published" in words
+    assert "shifts by your records (do not publish" in words
     assert "100 of 200 draws' worth is released" in words
     assert "not anonymous" in words
     assert "wrote safe.nc" in outcome.err
@@ -63,7 +63,7 @@ def test_with_data_and_words(run, folder):
 
 
 REFUSED = {
-    "a ledger beside the release": (("--ledger", "ledger.json"), "never lies beside a release"),
+    "a ledger beside the release": (("--ledger", "ledger.json"), "never keep the ledger beside a release"),
     "a worth below 100": (("--worth", "50"), "smallest supported worth is 100"),
     "another suffix": (("-o", "safe.txt"), r"must end in \.nc or \.npz or \.csv"),
     "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),

@@ -63,7 +63,7 @@ def test_a_file_with_one_model_needs_no_name(run, tmp_path):
     (tmp_path / "two.py").write_text(PROGRAM + OWN + "other = make(2.0)\n")
     one_line(run("recover", "mu.npz", "--model", "two.py"), "several; name one, two.py:model, two.py:other")
     (tmp_path / "none.py").write_text("x = 1\n")
-    one_line(run("recover", "mu.npz", "--model", "none.py"), "nothing that could be the model")
+    one_line(run("recover", "mu.npz", "--model", "none.py"), "the file does not define the model")
     one_line(run("recover", "mu.npz", "--model", "own.py:modle"), "no model or function modle; did you mean model")
 
 

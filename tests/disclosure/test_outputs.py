@@ -20,7 +20,7 @@ def test_numbers_and_bits_by_view():
     rounded = bayesrecon.diagnose(outputs(linear, softmax(Z).round(1), public=PUBLIC, view="rounded", decimals=1))
     assert rounded.bits == pytest.approx(np.log2(286))  # C(13, 3)
     assert bayesrecon.diagnose(outputs(linear, Z.argmax(), public=PUBLIC, view="argmax")).bits == 2
-    assert "no limit of bits" in found.headline
+    assert "no limit in bits" in found.headline
 
 
 def test_visibilities_are_the_decoders():

@@ -126,7 +126,7 @@ def test_a_learner_at_its_bound(epsilon):
     assert row.epsilon < epsilon
     liar = play(against(Tells(epsilon).claiming(epsilon / 2), Believes()), n=1000, seed=2, workers=1)
     assert len(liar.failures) == 1
-    assert "takes epsilon" in liar.failures[0]
+    assert "implies epsilon" in liar.failures[0]
 
 
 def test_the_best_of_several_pays_for_the_choice():

@@ -175,5 +175,5 @@ def test_results_are_written(whole, tmp_path, suffix):
 def test_results_are_drawn(whole, tmp_path):
     whole.plot(path=tmp_path / "game.png")
     assert (tmp_path / "game.png").stat().st_size > 1000
-    assert "0.5 is guessing" in repr(whole)
+    assert "guessing scores 0.5" in repr(whole)
     assert whole["Del-Inf-Ins"] is whole.rows[1]

@@ -82,7 +82,7 @@ def test_attacks_that_were_not_run_are_shown():
         assert "script" not in shown.tags
         assert "".join(shown.words).count(HOSTILE) >= 4
         assert "Not cleared." in page
-        assert "The audit is incomplete, 1 attack was not run" in page
+        assert "The audit is incomplete: 1 attack was not run" in page
         assert "Publish" not in page
         assert "Nothing was found." not in page
     draws = Finding("draws", "low", "draws", ("posterior",), "n")

@@ -202,7 +202,7 @@ def test_by_name_on_the_command_line(cache, database, capsys):
     assert "no draws yet" in captured.err
     assert len(list(cache.iterdir())) == 1
     for arguments, match in (
-        (["kidiq-kidscore_momiq"], "reference draws of kidiq-kidscore_momiq: there is nothing to build"),
+        (["kidiq-kidscore_momiq"], "reference draws of kidiq-kidscore_momiq: there is nothing to sample"),
         (
             ["mnist-nn_rbm1bJ100"],
             "its own program cannot be used: the data mnist are not",

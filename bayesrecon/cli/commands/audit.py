@@ -37,27 +37,31 @@ def audit(
     fail_on: Annotated[
         str | None,
         typer.Option(
-            help="Exit with 1 on a finding of at least this severity: low, medium or high; with --fix, in the copy."
+            help="Exit with 1 on a finding of at least this severity: low, medium or high. With --fix, findings in the "
+            "copy count."
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report to this .html file.")] = None,
     fix: Annotated[
-        Path | None, typer.Option(help="Write a cleaned copy to this .nc or .npz file, and audit that again.")
+        Path | None, typer.Option(help="Write a cleaned copy to this .nc or .npz file, and audit the copy.")
     ] = None,
     keep_draws: Annotated[int | None, typer.Option(help="With --fix: number of draws to keep.")] = None,
     digits: Annotated[int | None, typer.Option(help="With --fix: round the draws to this number of digits.")] = None,
     remedies: Annotated[
-        bool, typer.Option("--remedies/--no-remedies", help="Report what thinning and rounding would leave.")
+        bool,
+        typer.Option("--remedies/--no-remedies", help="Report an attacker's errors after thinning and rounding."),
     ] = True,
     public: Annotated[
         list[str] | None,
-        typer.Option(help="Name or place of what may stay, with wildcards; @FILE for a file of names. Repeatable."),
+        typer.Option(
+            help="Name or place of an item that may stay, with wildcards; @FILE for a file of names. Repeatable."
+        ),
     ] = None,
     threshold: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Smallest number of records of a level or cell, or of residual degrees of freedom, that is not small.",
+            help="Report levels and cells with fewer records, and fewer residual degrees of freedom, as small counts.",
         ),
     ] = 10,
     effort: Annotated[
@@ -71,7 +75,7 @@ def audit(
     incomplete.
 
     A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
-    model of its own. results.json of ACRO needs no model.
+    model of your own. results.json of ACRO needs no model.
 
     Several CmdStan .csv files are the chains of one fit. Other files are audited one by one. Saved models are parsed,
     never loaded.
@@ -83,7 +87,7 @@ def audit(
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
-        raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
+        raise BayesreconError("--keep-draws and --digits need --fix FILE")
 
     from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
@@ -99,16 +103,16 @@ def audit(
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
             if value is not None:
-                raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
+                raise BayesreconError(f"{option} does not apply to a table of estimates")
         finish(args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on)
         return
     if args.column:
-        raise BayesreconError("--column belongs to a table of estimates with standard errors")
+        raise BayesreconError("--column needs a table of estimates with standard errors")
     if args.correlations:
-        raise BayesreconError("--correlations belong to one table of estimates with standard errors")
+        raise BayesreconError("--correlations needs a table of estimates with standard errors")
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     if settings and args.model is None:
-        raise BayesreconError("--settings belong to a model: name it with --model")
+        raise BayesreconError("--settings needs a model: name it with --model")
     chosen = inputs.load_model(args.model, settings, files) if args.model else None
     sources, named = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
@@ -116,10 +120,10 @@ def audit(
     chosen = chosen or named
     if args.power is not None:
         if chosen is None:
-            raise BayesreconError("--power belongs to a model: name it with --model")
+            raise BayesreconError("--power needs a model: name it with --model")
         chosen = inputs.at_power(chosen, args.power)
     if args.known is not None and chosen is None:
-        raise BayesreconError("--known are fields of a model: name it with --model")
+        raise BayesreconError("--known needs a model: name it with --model")
     knows = inputs.knowledge_of(args, chosen)
     interrupted = False
     with args.working() as how:
@@ -139,7 +143,7 @@ def audit(
             try:
                 if is_cmdstan_approximation(source) or is_acro(source):
                     if fix is not None:
-                        raise BayesreconError("--fix is for files of draws, and this is none")
+                        raise BayesreconError("--fix needs a file of draws, and this is not one")
                     results.append(run_audit(source, chosen, progress=announced))
                     continue
                 contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
@@ -172,7 +176,7 @@ def _table(args: Arguments, files: list[str], remedies: "bool | Effort", thresho
     column = args.column[0] if args.column and len(args.column) == 1 else args.column
     if args.column and len(args.column) > 1:
         if len(files) > 1 or args.correlations:
-            raise BayesreconError("several --column are those of one table, without --correlations")
+            raise BayesreconError("several --column need a single table, without --correlations")
         correlations = [None]
     with args.working() as how:
         return run(

@@ -52,17 +52,17 @@ def deletion(
     check_suffix(cdf, FIGURES, "--cdf")
     shape = option_values.image_shape(image)
     if cdf is not None and (truth is None or len(after) < 2):
-        raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
+        raise BayesreconError("--cdf needs --truth and more than one AFTER")
     if candidates is not None and (len(after) > 1 or truth is not None):
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if args.plot is not None and shape is None and candidates is None and len(after) > 1:
-        raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
+        raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or use --cdf")
     domain = option_values.parse_domains(args.domain or ()) or None
     release_options = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
     if args.settings is None and is_table(before):
         release_options["settings"] = json.dumps({"response": response})
     if args.formula is not None:
-        raise BayesreconError("--formula counts the levels of one table (recover, audit); a deletion has no use for it")
+        raise BayesreconError("--formula does not apply to a deletion; recover and audit accept it")
     correlations = [None if file is None else [file] for file in correlations_of([before, *after], args.correlations)]
     first = inputs.open_release([before], correlations=correlations[0], **release_options)
     pairs = []
@@ -131,7 +131,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     width = model.fields[linear.x].shape[0]
     if len(columns) != width:
         raise BayesreconError(
-            f"{path} has {len(columns)} columns besides {response!r}, the model {width} features; "
+            f"{path} has {len(columns)} columns besides {response!r}, and the model has {width} features; "
             "name the response with --response"
         )
     records: Records = {linear.x: np.stack(columns, axis=1)}

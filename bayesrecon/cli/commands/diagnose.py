@@ -22,7 +22,8 @@ def diagnose(
     args: Arguments,
     order: Annotated[int, typer.Option(help="Highest degree of the monomials of the fields.")] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Also predict what fewer or rounder draws, tables or fits would reveal.")
+        bool,
+        typer.Option("--plan", help="Also predict what fewer draws, fewer digits, tables or fits would reveal."),
     ] = False,
     bound: Annotated[
         bool,
@@ -41,7 +42,7 @@ def diagnose(
     from bayesrecon.estimation.estimator import Estimator
 
     if plan and bound:
-        raise BayesreconError("--plan and --bound answer different questions: give one of them at a time")
+        raise BayesreconError("--plan and --bound answer different questions: give only one of them")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     estimator = Estimator(args.metric, args.coordinates)
@@ -77,12 +78,12 @@ def _tables(result: "Diagnosis", details: bool) -> "list[str | Table]":
 def in_short(result: "Diagnosis") -> str:
     """How much of the data is determined, in a sentence."""
     sums = f"{result.resolved} of {result.rank}" if result.draws > 1 else f"{result.rank}"
-    kind = "" if result.gap else ", and ever weaker ones that the noise hides"
-    return f"{result.release}: {sums} independent sums over the records can be told from it{kind}"
+    kind = "" if result.gap else "; weaker ones are hidden by the noise"
+    return f"{result.release}: it reveals {sums} independent sums over the records{kind}"
 
 
 def _planned(plan: "Plan") -> "list[Table]":
-    """What each way to publish would leave, and how far others go to protect as the least worth planned for does."""
+    """An attacker's errors for each way to publish, and the remedies that protect as well as the least worth does."""
     worths = [worth for outlook in plan.outlooks for worth, error in outlook.sanitised.items() if error]
     return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else [])]
 
@@ -95,7 +96,7 @@ def plan_table(result: "Plan") -> "Table":
     from bayesrecon.cli import rich_tables
 
     frame = result.to_dataframe().T
-    title = f"{result.release}: what fewer draws, rounder ones, summaries and sanitised draws would leave"
+    title = f"{result.release}: an attacker's errors from fewer draws, fewer digits, summaries and sanitised draws"
     table = Table(title=escape(title), title_justify="left")
     table.add_column("", no_wrap=True)
     for name in frame.columns:
@@ -111,7 +112,7 @@ def equal_table(result: "Plan", worth: int) -> "Table":
     from rich.table import Table
 
     found = {o.name: result.as_protective(o.name, worth) for o in result.outlooks if o.sanitised.get(worth)}
-    table = Table(title=f"as protective as sanitised draws worth {worth}: at most", title_justify="left")
+    table = Table(title=f"at most this many protect as well as sanitised draws worth {worth}", title_justify="left")
     table.add_column("", no_wrap=True)
     for name in found:
         table.add_column(escape(name), justify="right", no_wrap=True)

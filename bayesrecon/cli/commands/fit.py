@@ -149,7 +149,7 @@ def _by_name(name: str, run: "Run", refresh: bool) -> "PosteriorDraws":
     database = open_database()
     posterior_info(database, name)
     if has_reference_draws(database, name):
-        raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to build")
+        raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to sample")
     served = served_by(database, name)
     return fitted(name, served.model, served.records(), run, refresh=refresh, say=console.say)
 

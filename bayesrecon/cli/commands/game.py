@@ -39,17 +39,20 @@ def game(
         typer.Option("--domain", help="For a private learner: FIELD=LOW:HIGH, public range of each numeric column."),
     ] = None,
     adversary: Annotated[
-        list[str] | None, typer.Option(help="An adversary to play; default all that suit. Repeatable.")
+        list[str] | None, typer.Option(help="An adversary to play; default all that can play. Repeatable.")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", help="Rounds.", min=1)] = 1000,
+    rounds: Annotated[int, typer.Option("--rounds", help="Number of rounds.", min=1)] = 1000,
     workers: Annotated[
         int | None, typer.Option(help="Number of processes; default one per core.", show_default=False)
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Folder that keeps finished rounds, to resume from.")] = None,
     show: Annotated[
-        str, typer.Option(help="What the adversary sees of the challenges: records, instances or labels.")
+        str,
+        typer.Option(
+            help="What the adversary sees of the two challenges (one was deleted): records, instances or labels."
+        ),
     ] = "records",
-    single: Annotated[bool, typer.Option("--single", help="Show one challenge only: was this record deleted?")] = False,
+    single: Annotated[bool, typer.Option("--single", help="Show one challenge only: was it deleted?")] = False,
     outside: Annotated[bool, typer.Option("--outside", help="Take the other challenge from outside the data.")] = False,
     deletions: Annotated[int, typer.Option(help="Number of records deleted together.", min=1)] = 1,
     auxiliary: Annotated[
@@ -61,7 +64,7 @@ def game(
     ] = None,
     others: Annotated[bool, typer.Option("--others", help="The adversary holds all other private records.")] = False,
     share: Annotated[
-        float | None, typer.Option(help="Private share of the table in each round.", show_default=False)
+        float | None, typer.Option(help="Share of the table that is private in each round.", show_default=False)
     ] = None,
 ) -> None:
     """Measure how often an outsider identifies the record that was deleted between two trained models.
@@ -112,7 +115,7 @@ def _game(name: str, response: str | None, learner: str | None, adversary: list[
     if Path(name).suffix.lower() not in _TABLES:
         if response is not None or learner is not None or "domain" in flags:
             raise BayesreconError(
-                f"{name} is a game by itself: --response, --learner and --domain make one of your own table (.csv, "
+                f"{name} is a named game: --response, --learner and --domain apply only to your own table (.csv, "
                 ".json, .npz)"
             )
         return load(name, adversaries=players, **flags)
@@ -168,5 +171,5 @@ def _show(result: "GameResult") -> "Iterable[RenderableType]":
         best, rate = result.best, result.best.simultaneous
         yield (
             f"best of {count}: {best.adversary}, {rate.estimate:.1%}, epsilon >= {best.simultaneous_epsilon:.2f} "
-            f"({rate.lower:.1%} to {rate.upper:.1%}, as it was chosen among {count})"
+            f"({rate.lower:.1%} to {rate.upper:.1%}, corrected for the choice among {count})"
         )

@@ -25,7 +25,7 @@ def outputs(
     args: Arguments,
     model: Annotated[str, typer.Argument(help="FILE.py:predict, a function of records (m, *shape) to outputs (m, k).")],
     public: Annotated[
-        str, typer.Option(help="Records from the same distribution (.npy, or .npz with one array or x).")
+        str, typer.Option(help="Records from the same distribution (.npy, or .npz with one array, or one named x).")
     ],
     outputs: Annotated[
         str | None, typer.Option(help="The model's outputs for the private record (.npy, .npz: z).")
@@ -113,11 +113,11 @@ def _check(
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if audit and outputs is not None:
-        raise BayesreconError("--audit asks the model itself: leave --outputs out")
+        raise BayesreconError("--audit queries the model itself: leave --outputs out")
     if not audit and outputs is None:
-        raise BayesreconError("name the model's answer, --outputs FILE.npy, or ask for --audit")
+        raise BayesreconError("give the model's outputs, --outputs FILE.npy, or --audit")
     if not audit and (html is not None or fail_on is not None):
-        raise BayesreconError("--html and --fail-on belong to --audit")
+        raise BayesreconError("--html and --fail-on need --audit")
     if not audit and (decoder is None) is (attack == "trained-decoding"):
         raise BayesreconError("--decoder FILE.py:decode goes with --attack trained-decoding, or with --audit")
 
@@ -127,7 +127,7 @@ def _function(spec: str, what: str, option: str) -> "Predict":
 
     loaded = load_object(spec, what, option)
     if not callable(loaded):
-        raise BayesreconError(f"{option} {spec}: this is a {type(loaded).__name__}, no function")
+        raise BayesreconError(f"{option} {spec}: this is a {type(loaded).__name__}, not a function")
     return loaded
 
 

@@ -15,7 +15,9 @@ def posteriors(
     verdict: Annotated[
         bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score the results.")
     ] = False,
-    build: Annotated[bool, typer.Option("--build", help="With --verdict: sample the others with NUTS first.")] = False,
+    build: Annotated[
+        bool, typer.Option("--build", help="With --verdict: first sample those without draws, with NUTS.")
+    ] = False,
     workers: Annotated[
         int, typer.Option("--workers", help="With --verdict: number of processes, one posterior each.", min=1)
     ] = 1,
@@ -24,7 +26,7 @@ def posteriors(
 ) -> None:
     """List the posteriors of posteriordb: which have reference draws, and which have a shipped model.
 
-    The others are read with their own Stan programs.
+    Those without a shipped model are read with their own Stan programs.
     """
     from rich.table import Table
 
@@ -35,7 +37,7 @@ def posteriors(
     if verdict:
         return _show_verdicts(names or [], build=build, workers=workers, json=json)
     if names or build or workers > 1:
-        raise BayesreconError("names, --build and --workers belong to --verdict")
+        raise BayesreconError("names, --build and --workers need --verdict")
     database = open_database(download=download)
     covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
     rows = []

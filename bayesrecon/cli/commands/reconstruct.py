@@ -77,7 +77,7 @@ def _check_written(attack: "Attack[Result] | None", args: Arguments) -> None:
     if args.out is not None and args.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
         raise BayesreconError(f"--out {args.out}: a {kind.__name__} is written to .csv, .json or .npz")
     if args.plot is not None and not hasattr(kind, "plot"):
-        raise BayesreconError(f"--plot {args.plot}: there is no drawing of a {kind.__name__}")
+        raise BayesreconError(f"--plot {args.plot}: a {kind.__name__} cannot be plotted")
 
 
 def _deliver(args: Arguments, result: "Result") -> None:
@@ -123,10 +123,10 @@ def in_short(result: "Reconstruction") -> str:
     if result.gap_in_noise is None:
         return gap_line(result)
     if result.gap_in_noise <= 1:
-        return "these draws cannot tell them from the best records there are (--details says what that rests on)"
+        return "these draws cannot distinguish them from the best possible records (--details states the bound)"
     return (
-        f"{result.gap_in_noise:.2g} times as far from the best records as these draws can tell: give it more "
-        "iterations or records (--details)"
+        f"their distance from the best possible records is {result.gap_in_noise:.2g} times what these draws resolve: "
+        "use more iterations or records (--details)"
     )
 
 

@@ -79,7 +79,7 @@ def sanitise(
     check_suffix(table, (".csv",), "--table")
     check_writable(out, page, table)
     if unit is not None and records is None:
-        raise BayesreconError("--unit says whose records are hidden together: with --records MU")
+        raise BayesreconError("--unit needs --records MU")
 
     from bayesrecon.cli import console
     from bayesrecon.cli.estimate_tables import is_table
@@ -89,7 +89,7 @@ def sanitise(
     book = ledger_path() if ledger is None else ledger
     if book.parent.resolve() == out.parent.resolve():
         raise BayesreconError(
-            f"--ledger {book}: a ledger never lies beside a release; name a folder that stays private"
+            f"--ledger {book}: never keep the ledger beside a release; name a folder that stays private"
         )
     mode = len(args.release) == 1 and is_table(args.release[0])
     if mode != (out.suffix == ".csv"):
@@ -173,9 +173,9 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
         result.headline,
         statistics_table(result),
         changes_table(result),
-        f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the "
-        f"median, 95 % of them by up to {quantile:.2g}, and the farthest by {largest:.2g}: single records are not "
-        "hidden",
+        f"a record that the posterior predicts moves the release by {median:.2g} standard deviations in the median and "
+        f"by up to {quantile:.2g} in 95 % of cases; the most influential one moves it by {largest:.2g}: single records "
+        "are not hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),
@@ -188,16 +188,16 @@ def _shifts(shifts: "np.ndarray") -> str:
 
     order = np.argsort(-np.asarray(shifts))[:5]
     most = ", ".join(f"record {i + 1} by {shifts[i]:.2g}" for i in order)
-    return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
+    return f"shifts by your records (do not publish; --page has all): median {np.median(shifts):.2g}; {most}"
 
 
 def _bits(bits: "np.ndarray", before: "np.ndarray") -> str:
     import numpy as np
 
     return (
-        f"bits of a record's response (not to be published): at most {np.median(bits):.2g} in the median and "
-        f"{np.max(bits):.2g} of {len(bits)} records, for somebody who knows everything else; in the draws as they were "
-        f"given {np.median(before):.2g} and {np.max(before):.2g}"
+        f"bits that somebody who knows everything else can learn about the response of one of {len(bits)} records (do "
+        f"not publish): median {np.median(bits):.2g}, largest {np.max(bits):.2g}; from your draws "
+        f"{np.median(before):.2g} and {np.max(before):.2g}"
     )
 
 
@@ -207,7 +207,7 @@ def _unit_shifts(column: str, shifts: Mapping[object, float]) -> str:
     most = sorted(shifts, key=lambda value: -shifts[value])[:5]
     largest = ", ".join(f"{value} by {shifts[value]:.2g}" for value in most)
     median = np.median(list(shifts.values()))
-    return f"of all records of one {column} (not to be published): median {median:.2g}; {largest}"
+    return f"shifts by all records of one {column} (do not publish): median {median:.2g}; {largest}"
 
 
 def statistics_table(result: "Sanitised") -> "Table":
@@ -219,7 +219,7 @@ def statistics_table(result: "Sanitised") -> "Table":
 
     table = Table(title="what the best unbiased attacker can know", title_justify="left")
     table.add_column("statistic", no_wrap=True)
-    for heading in ("error, any number of draws", "error, these draws", "as of so many draws"):
+    for heading in ("error, any number of draws", "error, these draws", "equivalent draws"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for statistic in result.statistics[:_ROWS]:
