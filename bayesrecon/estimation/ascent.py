@@ -85,8 +85,8 @@ def final_errors(
     stationary = stationary_mean(np.linalg.solve(to_whitened, whitened).T, rates, variances)
     if stationary.freedom < _FEWEST:
         wrong = (
-            f"the {len(whitened.T)} iterates hold no more than {max(stationary.freedom, 0.0):.1g} independent "
-            "numbers: the fit has not converged, or they are too close to each other; supply later ones, further apart"
+            f"the {len(whitened.T)} iterates have no more than {max(stationary.freedom, 0.0):.1g} degrees of "
+            "freedom: the fit has not converged, or they are too close to each other; supply later ones, further apart"
         )
         return FinalErrors(theta, np.column_stack([stated, hessian]), stationary.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]

@@ -35,10 +35,10 @@ _ROUND_TRIP_ERROR = 1e-6  # what features may differ by that were taken to recor
 
 
 def spans(release: Release | None) -> bool:
-    """Whether equations either span a function exactly or not at all, as those of approximations and linear predictors.
+    """Whether equations either span a function exactly or not at all, as for approximations and linear predictors.
 
-    Densities have one equation at every point, and their spectrum decays. What networks show of a function depends on
-    where the data lie.
+    Densities have one equation per point, and their spectrum decays. For networks, visibility depends on the location
+    of the data.
     """
     return release is not None and release.spans
 
@@ -60,7 +60,7 @@ def fit(
         finite: False when the kernel is known not to have finite rank, whatever these records show.
         atoms: indices of the atoms to use; all by default.
         expected: the rank found before, if any.
-        shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
+        shrink: False does not shrink the measure if the spectrum decays, for a search that has its own regularisation.
     """
     if finite and atoms is None:
         feature_fit = _feature_fit(embedding, reference, rng, expected)
@@ -226,9 +226,9 @@ def _shrunk(plain: Fit) -> Fit:
 def _feature_fit(
     embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator, expected: int
 ) -> FeatureFit | None:
-    """`fit` in the features that the kernel is known to be made of, for many features, where another basis takes long.
+    """`fit` in the known features of the kernel. This is faster if there are many.
 
-    None if the features are not known or do not all show beyond doubt.
+    None if the features are not known, or if it is uncertain that the records show all of them.
     """
     known, release, law = features_of(embedding), getattr(embedding, "release", None), law_of(embedding)
     if known != expected or known < LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):

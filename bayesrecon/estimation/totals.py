@@ -37,7 +37,7 @@ class Totals:
 
     Attributes:
         visibility: `(P,)` share of each part that the release determines.
-        law: the error law of the equations.
+        law: the error distribution of the equations.
         spanned: whether the equations either span a function exactly or not at all.
         decays: whether the spectrum decays, without a gap.
     """
@@ -176,8 +176,8 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
 
 
 def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records, values: np.ndarray) -> list[int]:
-    """The user's functions that are constant on the probes alone, `values (Q, P)`: a step beyond them looks like a
-    multiple of the count. Records all over the fields' domains tell them apart from constants."""
+    """The user's functions that are constant on the probes but not everywhere, `values (Q, P)`. A step outside of the
+    probes would seem to be a multiple of the count. Records all over the fields' domains distinguish both."""
     flat = [i for i, name in enumerate(library.parts) if name.startswith("f:") and np.ptp(values[:, i]) == 0]
     if not flat:
         return []

@@ -1,9 +1,9 @@
 """Draws that repeat others: each state counts once.
 
-A sampler that rejects stays where it is, so that equal draws next to each other are one visit. A state that is visited
-twice, in another place or another chain, is a copy: of a continuous posterior no two independent draws are equal. A
-chain of copies alone, in any order, is left out; elsewhere the first visit has the weight of all, as in draws that were
-resampled by their importance.
+A sampler that rejects a proposal repeats its state, so equal consecutive draws are one visit. A state that is visited
+twice, later or in another chain, is a copy, because independent draws of a continuous posterior are never equal. A
+chain that consists of copies, in any order, is dropped. Otherwise the first visit gets the weight of all, as for draws
+from importance resampling.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ _SHORT = 0.5  # share of the longest chain, below which what is left of a chain 
 
 
 def counted_once(release: PosteriorDraws) -> PosteriorDraws:
-    """The release with one visit to every state, and a note where there were more.
+    """The release with one visit to every state, and a note if there were more.
 
     >>> import numpy as np
     >>> from bayesrecon.models import load

@@ -1,10 +1,10 @@
-"""A likelihood whose score jumps, as that of absolute errors, hinges or rectifiers does.
+"""Likelihoods whose score jumps, such as those with absolute errors, hinges or rectifiers.
 
-Where the score of a record jumps as parameters move, integration by parts leaves a term at the jump that no derivative
-shows, and what is recovered is far off. The traced program tells where it takes one of several branches by the
-parameters: an absolute value, a maximum, a sign, a choice. Most of them join smoothly, or are taken where no record of
-the model lies, as limits against overflow are. So records and draws on either side of a branch are joined by a line,
-the branch is found on it, and the scores just before and after are compared.
+If the score of a record jumps as parameters move, integration by parts leaves a term at the jump that no derivative
+contains, and recovered statistics are far off. The traced program shows where branches depend on the parameters:
+absolute values, maxima, signs and choices. Most branches join smoothly, or occur where no record of the model lies
+(limits against overflow). So records and draws on either side of a branch are joined by a line, the branch is located
+on it, and the scores just before and after are compared.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -69,7 +69,7 @@ def _coordinate_identities(
     unseen: Unseen,
     halves: Callable[[], Sequence[ScoredDraws]],
 ) -> list[tuple[str, str]]:
-    """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
+    """Tests of `E[h score_j + d_j h] = 0` for powers h of single coordinates."""
     found = []
     for label, power in _powers(t, s).items():
         level, i, j = power.level, power.i, power.j
@@ -147,7 +147,7 @@ class _Power:
 
 
 def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
-    """By the name of the identity."""
+    """Identities by name."""
     every = np.arange(s.shape[1])
     rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
     # The mean is estimated too: its sampling error enters linearly and is carried by -t.
@@ -172,7 +172,7 @@ def _field_identities(
     halves: Callable[[], Sequence[ScoredDraws]],
     finite: bool,
 ) -> list[tuple[str, str]]:
-    """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
+    """Tests of `E[<h, score> + div h] = 0` for fields h, which sum up small deviations of many coordinates."""
     if np.sum(draws.weights**2) * _FEWEST > 1:
         return []
     j, fields = np.arange(s.shape[1]), Fields.of(t, s)
