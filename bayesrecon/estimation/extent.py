@@ -1,7 +1,6 @@
 """Centre and spread of the private records, by the likelihood of the release.
 
-Totals of N records that are drawn from a distribution p are nearly normal. With basis functions e and the noise R of the
-target,
+Totals of N records from a distribution p are nearly normal. With basis functions e and the noise R of the target,
 
     target ~ Normal(N E_p[e], N Cov_p(e) + R).
 

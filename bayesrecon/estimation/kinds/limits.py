@@ -39,8 +39,8 @@ class OfLimits(Kind):
             )
         if statistics is not None or knowledge.known or knowledge.unit is not None:
             raise BayesreconError(
-                f"{release.name} has limits of n, means and variances alone, so leave out statistics=, known= and unit= or "
-                "supply the correlations of its estimates"
+                f"{release.name} has limits of n, means and variances alone: leave out statistics=, known= and unit=, "
+                "or supply the correlations of its estimates"
             )
         rows, statements, failures = limited(release, knowledge)
         return Recovery(
