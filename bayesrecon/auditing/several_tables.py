@@ -156,7 +156,7 @@ def _difference(
 
 def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, ...]) -> Finding:
     records = "one record" if apart == 1 else f"{apart:g} records"
-    title = f"{records} with {cell} between two tables"
+    title = f"two tables differ by {records} with {cell}"
     summary = finding.summary.partition("; ")[0]
     for item in evidence[1:]:
         summary += f"; {item.name} {'is' if apart == 1 else 'sums to'} {item.estimate:.5g}"
