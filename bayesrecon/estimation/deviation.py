@@ -50,7 +50,7 @@ def deviation(
 
 
 def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: np.ndarray, count: float) -> float:
-    """Of s, at the likeliest N."""
+    """Log likelihood of s at the most likely N."""
     variance = np.ones_like(scatter)
     for _ in range(_ROUNDS):
         variance = 1 + (count**2 * size**2 + count) * scatter

@@ -95,7 +95,7 @@ def _rows(t: Standard) -> Iterator[slice]:
 
 
 def _coefficients(gram: np.ndarray, inner: np.ndarray, count: float) -> np.ndarray:
-    """Of the regression of s scores on d features, `(d, s)`, with a ridge of what d noisy ones need.
+    """Coefficients of the regression of s scores on d features, `(d, s)`, with a ridge for d noisy features.
 
     Args:
         gram, inner: mean products of features `(d, d)`, and of features with scores `(d, s)`.

@@ -40,7 +40,7 @@ def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Gen
 
 
 def _representable(drawn: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Drawn values in the type of others, which stand where a value is no number or too large for that type."""
+    """Drawn values in the type of `otherwise`, whose values replace those that are not finite or too large."""
     whole = np.issubdtype(otherwise.dtype, np.integer)
     return np.where(np.abs(drawn) < (_LARGEST_COUNT if whole else np.inf), drawn, otherwise).astype(otherwise.dtype)
 

@@ -90,7 +90,7 @@ def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _step(values: np.ndarray) -> float:
-    """The largest step that all values are multiples of, and a decimal number; 0 where there is none."""
+    """The largest decimal step of which all values are multiples; 0 if there is none."""
     largest, finest = float(np.abs(values).max()), _FINEST * float(values.std())
     if not (largest > 0 and finest > 0):
         return 0.0

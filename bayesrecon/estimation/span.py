@@ -99,7 +99,7 @@ class Span:
 
     @cached_property
     def _triangle(self) -> np.ndarray:
-        """`(r, r)` R of `e = Q R`, by Cholesky's factor where it keeps enough digits to start from."""
+        """`(r, r)` R of `e = Q R`, by Cholesky's factor if that is accurate enough."""
         found = factor(self.cross.T @ self.cross)
         return np.asarray(np.linalg.qr(self.cross, mode="r")) if found is None else found
 
@@ -123,8 +123,8 @@ class Fit(Span):
         errors: errors of the equations of a trained parameter; None if it has none.
         feedback: `(r, r)` growth of the basis directions if the draws were imputed from the measure that is fitted to
             them (`estimation.imputation`); else None.
-        distant: further probes, and the basis functions there. They have longer tails where the spectrum decays, and a
-            wider spread where equations either span a function or not at all. Estimates use the probes; visibility is
+        distant: further probes, and the basis functions there. They have longer tails if the spectrum decays, and a
+            wider spread if equations either span a function or not at all. Estimates use the probes; visibility is
             computed at the distant ones.
     """
 

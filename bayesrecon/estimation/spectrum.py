@@ -119,7 +119,7 @@ def whole_spectrum(columns: Float[np.ndarray, "r M"]) -> Spectrum | None:
 
 
 def _singular(columns: np.ndarray) -> np.ndarray:
-    """Singular values, largest first: of few rows by their Gram matrix, where its squares keep the smallest."""
+    """Singular values, largest first. Few rows use their Gram matrix, if that resolves the smallest."""
     if len(columns) < columns.shape[1]:
         squares = scipy.linalg.eigvalsh(columns @ columns.T, check_finite=False)
         if squares[0] > _SQUARED * squares[-1]:

@@ -66,7 +66,7 @@ def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[
 
 
 def _of_the_scale(directions: np.ndarray, dimension: int) -> np.ndarray:
-    """Which directions move the scale alone, the last coordinate."""
+    """Which directions move only the scale, the last coordinate."""
     moved = np.abs(directions) > 0
     return moved[dimension - 1] & (moved.sum(axis=0) == 1)
 

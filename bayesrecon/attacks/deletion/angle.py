@@ -79,11 +79,10 @@ def _with_warnings(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tu
 
 
 def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """H in blocks `(J, b, b)`, one of all parameters or one an output, their inverses, and how many directions data
-    hold.
+    """H in blocks `(J, b, b)`, their inverses, and the effective number of directions that the data determine.
 
-    A share `q / (q + m)` of the data's part is its diagonal, which m records show where they are too few for q
-    directions.
+    There is one block for all parameters, or one per output. The data's part is shrunk towards its diagonal by a share
+    `q / (q + m)`, because m records may be too few for q directions.
     """
     outputs, q = before.shape
     m = len(attack.x)

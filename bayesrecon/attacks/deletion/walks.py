@@ -95,7 +95,7 @@ def _leaving(arrows: Counter[Words]) -> Counter[Words]:
 
 
 def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
-    """How many more arrows leave a node than reach it, where that is not 0."""
+    """The number of arrows that leave a node minus those that reach it, for nodes where it is not 0."""
     surplus_of: Counter[Words] = Counter()
     for gram, times in arrows.items():
         surplus_of[gram[:-1]] += times
@@ -104,7 +104,7 @@ def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
 
 
 def _starts(arrows: Counter[Words]) -> list[Words]:
-    """Where a walk over all arrows can begin: at one node, or at all where it returns; none where there is none."""
+    """Nodes at which a walk over all arrows can begin: one, or all if the walk is closed; none if there is no walk."""
     uneven = _surplus(arrows)
     if not uneven:
         return sorted({gram[:-1] for gram in arrows})
@@ -145,7 +145,8 @@ def _trees(arrows: Counter[Words], leave: Counter[Words], end: Words) -> int:
 
 
 def _determinant(matrix: list[list[int]]) -> int:
-    """Of whole numbers, exactly (Bareiss 1968); of no rows, 1. Pivots of a Laplacian of a connected graph are not 0."""
+    """The exact determinant of integers (Bareiss 1968); 1 without rows. Laplacians of connected graphs have no zero
+    pivot."""
     last = 1
     for k, pivot in enumerate(matrix):
         for row in matrix[k + 1 :]:

@@ -131,7 +131,8 @@ def _p_value(edges: list[_Edge], density: Density) -> float:
 
 
 _Move = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
-"""Positions of draws, and how far their function is moved: their places `(W, d)`, and the log of the Jacobian."""
+"""A function of the positions of W draws and of a shift. It returns the moved draws `(W, d)`, and the log of the
+Jacobian."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class _EdgeScan:
     density: Density
 
     def edges(self) -> Iterator[_Edge]:
-        """Both of every coordinate first."""
+        """Edges in all directions; those of the coordinates come first."""
         d, centre = self.theta.shape[1], self.weights @ self.theta
         spread = np.sqrt(self.weights @ (self.theta - centre) ** 2)
         t = (self.theta - centre) / spread
@@ -176,11 +177,11 @@ class _EdgeScan:
     def _edge(
         self, name: str, q: np.ndarray, move: _Move, of_coordinate: bool = False, highest: float | None = None
     ) -> Iterator[_Edge]:
-        """None where too few of the moved draws carry the mass.
+        """One edge; none if too few of the moved draws carry the mass.
 
         Args:
-            q: `(T,)`.
-            highest: log density from which q is counted, where it is one.
+            q: `(T,)` values of the function.
+            highest: if q is a log density, the value from which it is measured.
         """
         count = int(min(_MOST_MOVED, _SHARE * len(q)))
         near = np.argpartition(-q, count)[:count]

@@ -88,9 +88,10 @@ def familywise_p(p_value: float, covariance: np.ndarray, chains: int) -> float:
 
 
 def _deviating_chain(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How far the mean of the chain that stands out most is from that of all others, in standard deviations, the
-    probability of as much and the chain, `(d,)` each: t tests, of which each chain has one (Bonferroni), with a chain's
-    effective sample size, from that chain alone, for its size.
+    """The most deviating chain of each column: deviation of its mean from the others' in standard deviations, p value,
+    and number of the chain, `(d,)` each.
+
+    There is one t test per chain, with the effective sample size of each chain, and Bonferroni's correction.
     """
     numbers = np.unique(chain)
     parts = [theta[chain == c] for c in numbers]

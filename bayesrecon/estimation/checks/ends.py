@@ -140,8 +140,8 @@ def _values(t: np.ndarray, form: np.ndarray) -> np.ndarray:
 def _ends(
     names: tuple[str, ...], t: np.ndarray, s: np.ndarray, weights: np.ndarray, chain: np.ndarray
 ) -> Iterator[tuple[_End, np.ndarray]]:
-    """Of each of the first coordinates, of their principal directions, and of the distance from the mean, with their
-    series.
+    """The ends of each of the first coordinates, of their principal directions, and of the distance from the mean, with
+    their series.
 
     Args:
         t, s: `(T, d)` atoms and `(T, s)` scores, standardised.
@@ -169,7 +169,7 @@ def _ends(
 
 
 def _blocks(columns: int, rows: int) -> Iterator[slice]:
-    """As many columns at once as there is room for."""
+    """Blocks of columns that fit into memory."""
     width = max(1, _AT_ONCE // rows)
     return (slice(start, start + width) for start in range(0, columns, width))
 
@@ -198,8 +198,8 @@ def thinned(draws: ScoredDraws) -> np.ndarray:
 
 
 def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[list[tuple[float, float, float]]]:
-    """For every column of `(T, F)` and each of the shares of the draws: the share, the value that it exceeds, and how
-    many independent draws there are."""
+    """For every column of `(T, F)` and each share of the draws: the share, the level that these draws exceed, and the
+    effective number of draws."""
     order = np.argsort(-q, axis=0, kind="stable")
     heavy, last = np.cumsum(weights[order], axis=0), len(q) - 1
     above = [np.minimum((heavy < share).sum(axis=0), last) for share in _SHARES]
@@ -219,7 +219,7 @@ def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> n
 
 
 def _cut_ends(inputs: CheckInput) -> Iterator[str]:
-    """Densities that are left where draws end: of single ends, and of those of all parameters together."""
+    """Messages about ends with a positive density: single ends, and those of all parameters together."""
     draws = inputs.draws
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
@@ -279,8 +279,8 @@ def _cut_ends(inputs: CheckInput) -> Iterator[str]:
 def _spread(share: float) -> float:
     """Mean square of the series of a normal distribution, `share (1 + E[(q - u)^2 | q > u])`.
 
-    Few draws can have a large mean and a small spread, since no term is above one, so that no smaller spread than this
-    is believed. It is that of `share` where tails are exponential, and less where they are heavier.
+    No term is above one, so few draws can have a large mean and a small spread by chance. The spread is therefore taken
+    to be at least this. It equals `share` for exponential tails, and is smaller for heavier ones.
     """
     normal = NormalDist()
     u = -normal.inv_cdf(share)
@@ -288,7 +288,7 @@ def _spread(share: float) -> float:
 
 
 def _size(ends: Sequence[_End], draws: ScoredDraws, t: Standard, sd: np.ndarray) -> float:
-    """The mean over other draws, in the units of all."""
+    """The mean over other draws, in the units of all draws."""
     atoms = (np.asarray(draws.theta) - t.shift) * t.scale
     scores = np.asarray(draws.scores) * sd[: draws.scores.shape[1]]
     return float(draws.weights @ np.sum([end.series(atoms, scores) for end in ends], axis=0))

@@ -102,13 +102,14 @@ def _coordinate_identities(
 
 @dataclass(frozen=True)
 class _Power:
-    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
+    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j.
 
     Attributes:
+        level: rate of false alarms.
         k: the power.
-        t: `(T, d)`.
-        rest: what is added for some of the pairs, `(T, P)` or less.
-        i, j: `(P,)`.
+        t: `(T, d)` standardised draws.
+        rest: function of positions of pairs that returns the rest, `(T, P)` or broadcast to it.
+        i, j: `(P,)` coordinates.
     """
 
     level: float
@@ -119,7 +120,7 @@ class _Power:
     j: np.ndarray
 
     def values(self, s: Standard, at: np.ndarray) -> Float[np.ndarray, "T P"]:
-        """At the draws, for some of the pairs, `(T, P)`."""
+        """Values at the draws for some of the pairs, `(T, P)`."""
         score = s.columns(self.j[at])
         h = self.t.columns(self.i[at]) ** self.k if self.k else 1.0
         return np.asarray(h * score + self.rest(at))
@@ -129,7 +130,7 @@ class _Power:
         return Rows(lambda at: self.t[at][:, i] ** self.k, (len(self.t), len(i)))
 
     def blocks(self, draws: int) -> list[np.ndarray]:
-        """The pairs, as many at once as there is room for."""
+        """The pairs in blocks that fit into memory."""
         return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
 
     def sizes(self, s: Standard, weights: np.ndarray) -> Float[np.ndarray, " P"]:
