@@ -260,7 +260,7 @@ def _fit_of(source: object, model: object, table: Json) -> tuple[Release | None,
     """The release of a fit or a table, and options for its audit; None if the source contains draws."""
     if is_table(source):
         if not isinstance(model, str | Model):
-            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or one of its own")
+            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or your own")
         return table_to_audit(source, model, **table)
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")

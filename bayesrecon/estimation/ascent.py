@@ -228,9 +228,9 @@ def with_optimisation_errors(
         mean_misfit, limit = misfit(1.0) / overdetermined, _limit(overdetermined, freedom)
         if mean_misfit > limit:
             wrong = (
-                f"the fit is not stationary: off by {np.sqrt(mean_misfit):.2g} of its own errors in "
+                f"the fit is not stationary: off by {np.sqrt(mean_misfit):.2g} standard errors in "
                 f"{overdetermined} equations that hold "
-                "for all data; was it run to its end, and is the model this one, with this prior?"
+                "for any data; was it run to its end, and is the model this one, with this prior?"
             )
         if np.isfinite(freedom):
             s = float(np.sqrt(max(1.0, (freedom + overdetermined * mean_misfit) / (freedom + overdetermined))))

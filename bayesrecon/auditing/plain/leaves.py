@@ -103,7 +103,7 @@ def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding 
     examples = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(tree_indices[:_SHOWN].tolist())]
     title = f"leaves of the forest that drew one record hold {len(values)} different responses"
     where = tuple(arrays[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
-    text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes say; "
+    text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes show; "
     return _finding(look, title, where, values, text + "; ".join(filter(None, examples)), ())
 
 

@@ -66,7 +66,7 @@ def errors_from_misfit(
     off = seen / np.sqrt(count - rank)
     if seen <= rounding:
         return errors, None, None
-    found = f"the log density is off by {off:.2g} (root mean square over the points) from that of any data"
+    found = f"the log density is off by {off:.2g} (root mean square over the points) for any data"
     if off > _OFF:
         return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
     return errors, f"{found}: errors allow for an unobserved deviation three times as large", None
