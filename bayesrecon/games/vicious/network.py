@@ -110,7 +110,7 @@ def train(
         loss: reconstruction loss. Defaults to `1 - SSIM + 5 Huber`.
         classifier, decoder: networks. Default to perceptrons p-512-256-N and N-256-512-p.
         schedule: epochs, batch size, learning rate, validation share and seed.
-        checkpoint: an .npz file to resume from, see `training.fit`.
+        checkpoint: an .npz file to resume from, as in `attacks.outputs.adam_training.fit`.
         progress: called after every epoch.
 
     Raises:
