@@ -15,8 +15,8 @@ DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
 
 TRAINED = 0.99
-"""Both limits at a trained parameter. The records shape the network's features, and the invisible part of a statistic
-can have any size."""
+"""Both limits at a trained parameter, where they are equal. The records shape the network's features, and the invisible
+part of a statistic can have any size."""
 
 SPANNED = 1 - 1e-10
 """The same limit if equations either span a function exactly or not at all, as for linear predictors.

@@ -67,7 +67,7 @@ _LISTED = 6  # statistics that a sentence names
 
 
 def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
-    """The statistics that the missing correlations leave undetermined, if n is determined; otherwise `note`."""
+    """A note on statistics that the missing correlations leave undetermined, if n is determined; otherwise `note`."""
     determined = {row.name for row in rows if row.estimate is not None}
     if not note.startswith(NO_CORRELATIONS) or not any(
         row.name == "n" and row.lower == row.upper is not None for row in rows
