@@ -1,6 +1,6 @@
 """Where the data lie, from the release alone: centre and scale of every unknown field.
 
-A solution does not depend on the generic records only if the kernel has finite rank. Even then rounding favours records
+A solution is independent of the generic records only if the kernel has finite rank. Even then, rounding favours records
 near the data. So in each pass the generic records are moved to the moments recovered in the pass before.
 """
 

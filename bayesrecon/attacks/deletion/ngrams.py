@@ -121,7 +121,7 @@ def _visits(
     first = positions.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
     if first is None:
         raise BayesreconError(
-            "counts can be derived from conditional probabilities where sentences begin with "
+            "counts can be derived from conditional probabilities only if sentences begin with "
             f"{len(prefixes[0])} start markers and end with an end marker; give counts, or start= and end="
         )
     rows, columns, values = [], [], []
