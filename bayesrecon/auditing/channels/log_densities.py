@@ -178,7 +178,7 @@ def _density_remedies(recovered: DensityRecovery, rng: np.random.Generator, budg
     for i, (action, count, k) in enumerate(plans):
         # If the rounding step is larger than the variation, there is nothing left to attack.
         if k is not None and np.median(decimal_step(recovered.given, k)) > 4 * recovered.given.std():
-            remedies.append(Remedy(f"{action}: they are then constant"))
+            remedies.append(Remedy(f"{action}: its values are then constant"))
             continue
         tried = recovered.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
         if tried is None or len(tried.estimates) < FEWEST:
