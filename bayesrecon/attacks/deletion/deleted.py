@@ -13,7 +13,7 @@ class Improvements:
     Attributes:
         regulariser: the penalty's curvature and the number of private records are taken into account.
         path: the Hessian is averaged between the two parameters (exact to fourth order) instead of taken at one.
-        shrinkage: public records contribute as if they had been training records, at the temperature that fits their
+        shrinkage: public records contribute like training records, at the temperature that fits their
             labels best (see `trained_on`; for least squares the Hessian is scaled by `1 - df / n`).
         rows: the slope is the leading direction of all outputs' rows about the mean public record, and all rows
             determine the record. Otherwise only the row with the largest intercept does.
