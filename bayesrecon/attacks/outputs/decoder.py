@@ -154,8 +154,8 @@ def checked_images(images: ArrayLike) -> np.ndarray:
         raise BayesreconError("images: expected an array of numbers, (records, height, width)") from None
     if pixels.ndim not in (3, 4) or not len(pixels) or min(pixels.shape[1:3]) < 11 or pixels.shape[3:] == (0,):
         raise BayesreconError(
-            f"images of shape {pixels.shape}: expected (records, height, width), or colours last, with 11 or more "
-            "pixels per side"
+            f"images of shape {pixels.shape}: expected (records, height, width), or colours last, 11 pixels or more "
+            "per side"
         )
     if not (np.isfinite(pixels).all() and pixels.min() >= 0 and pixels.max() <= 1):
         raise BayesreconError("images have pixels outside [0, 1]: divide them by their largest value")
