@@ -1,4 +1,4 @@
-"""Attacks, one folder each, and what their options are made of."""
+"""Attacks, one folder each, and the components of their options."""
 
 import lazy_loader
 

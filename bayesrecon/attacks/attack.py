@@ -33,7 +33,7 @@ class Attack(Generic[R]):
         name: name on the command line.
         summary: one-line description.
         takes: accepted kinds of releases: types of single releases, types of pairs, or `Outputs`.
-        uses: names of the keywords in `Knows` that the attack makes use of.
+        uses: names of the keywords in `Knows` that the attack uses.
     """
 
     name: ClassVar[str]

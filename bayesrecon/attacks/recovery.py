@@ -69,7 +69,7 @@ def recover(
         release: a release from `bayesrecon.posteriors`, or any object or file that holds draws
             (`posteriors.release_of`), together with its `model`. For the outputs of a model, the fields of the one
             input are recovered by the best linear decoder. A list of releases of one data set is pooled. Targets are
-            added where the releases share the fields of their records. Otherwise estimates are combined by inverse
+            added if the releases share the fields of their records. Otherwise estimates are combined by inverse
             variance. For tables without correlations, the interval of a statistic is the intersection of the tables'
             intervals. Two nested least-squares tables also bound the means of the covariate in which they differ.
         model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.

@@ -56,7 +56,7 @@ def merge(audits: Sequence[Audit]) -> Audit:
 
 
 def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Finding], list[NotRun], str]:
-    """What a model would open up: further findings, attacks that were not tried, and a warning."""
+    """Values that can be attacked with a model: further findings, attacks that were not tried, and a warning."""
     findings = look_at_columns(contents, key)
     closed = sensitive_values(contents, earlier=(*seen, *findings))
     if contents.draws is None:

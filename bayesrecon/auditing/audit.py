@@ -85,10 +85,10 @@ def audit(
 ) -> Audit:
     """What publishing a file, a fit or a table of estimates would reveal about the private data.
 
-    Without a model, the audit searches for plain copies of data, and lists what a model would open up, with its
-    severity. The verdict is then "incomplete". With a model, side channels are run as attacks. Log densities are
-    inverted with the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log
-    likelihoods and predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
+    Without a model, the audit searches for plain copies of data, and lists values that a model makes attackable. The
+    verdict is then "incomplete". With a model, it attacks the draws with `recover`, and also the side channels. Log
+    densities are inverted with the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`),
+    and pointwise log likelihoods and predictive draws record by record. No attack sees `data`.
 
     Args:
         source: what would be published. It can be a release of `bayesrecon.posteriors`; a netCDF file or zarr directory
@@ -159,10 +159,10 @@ def audit(
     }
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
-            raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
+            raise BayesreconError("unit= is not used in the audit of a fit; recover(release, unit=...) takes it")
         if allowed:
             raise BayesreconError(
-                "public= has no part in the audit of a fit: it names what may stay in a file of draws"
+                "public= is not used in the audit of a fit: it names what may stay in a file of draws"
             )
         fitted = audit_fit(fit[0], **fit[1], knows=knows, **fit_options)
         fitted = with_data(fitted, data, tuple(known or ()))
@@ -260,7 +260,7 @@ def _fit_of(source: object, model: object, table: Json) -> tuple[Release | None,
     """The release of a fit or a table, and options for its audit; None if the source contains draws."""
     if is_table(source):
         if not isinstance(model, str | Model):
-            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or one of its own")
+            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or your own")
         return table_to_audit(source, model, **table)
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")

@@ -31,14 +31,12 @@ _STATISTIC = "a field, root mean square"
 
 NOT_TRIED = NotRun(
     "trained decoder",
-    "a linear decoder does not see what is packed non-linearly, and no trained one was given",
+    "a linear decoder does not recover what is encoded non-linearly, and no trained one was given",
     "train a decoder on the outputs of other records and pass it as decoder=",
     ("outputs",),
 )
 
-_WORSE = (
-    "the decoder that was given does worse than the best linear one, so it tells nothing of what is packed otherwise"
-)
+_WORSE = "the given decoder does worse than the best linear one, so it does not show what is encoded non-linearly"
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +147,8 @@ def audit_outputs(
         settings={"records": len(order), "cut": cut, "values": list(release.values), "key": str(key)},
         thresholds=limits,
         warnings=(
-            "a decoder that was not tried is not cleared: a model trained to hide its inputs may give "
-            "more to a decoder trained with it",
+            "decoders that were not tried may recover more: a model can be trained together with a decoder, to hide "
+            "its inputs",
         ),
         seconds=time.perf_counter() - began,
         not_run=tuple(untried),
@@ -197,7 +195,7 @@ def _finding(
         title=f"A {method} reconstructs the input",
         where=("outputs",),
         summary=(
-            f"{gain:+.2f} dB over the mean record; {known:.1%} of the fields that vary come back within "
+            f"{gain:+.2f} dB over the mean record; {known:.1%} of the fields that vary are recovered to within "
             f"{limits.record:g} of their spread, {vague:.1%} within {limits.vague:g}"
         ),
         needs="the model and records from the same distribution",

@@ -45,7 +45,7 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         sharp = [r for r in units if r.lower is not None and r.upper is not None and r.upper - r.lower < wide]
         severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
         title = f"the draws give the records of single units ({unit})"
-        summary = f"{len(sharp)} of {len(units)} units' values are known better than a guess; {summary}"
+        summary = f"{len(sharp)} of {len(units)} units' values are known better than by a guess; {summary}"
     elif any(
         r.name == "n" or r.name.startswith("n[") for r in rows if r.se is not None and r.se < thresholds.exact_count
     ):

@@ -114,4 +114,4 @@ def unmeasured_note(findings: list[Finding]) -> str:
         return ""
     predicted, untried = (len({r.action for r in remedies if r.status == s}) for s in ("predicted", "not tried"))
     parts = [f"{n} {word}" for n, word in ((predicted, "predicted and not measured"), (untried, "not tried")) if n]
-    return f"of the remedies {' and '.join(parts)}, to answer in about a minute; --effort full measures every one"
+    return f"remedies: {' and '.join(parts)}, to finish in about a minute; --effort full measures all of them"

@@ -48,7 +48,7 @@ _ALONE = "it has coefficients without their covariance, which alone determine no
 _SAY = "state what an attacker may know (known=), or compare it with a second fit of nearly the same data"
 _SIZE, _SCALARS = 4, 16  # largest number of columns per estimate in a matrix, and of single numbers
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
-_MEND = "mend what the check names"
+_MEND = "correct what the check names"
 _HOW = "directly, by this release alone"
 _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is not reported
 _NAMED = 8  # largest number of statistics named in a sentence

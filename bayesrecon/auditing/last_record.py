@@ -55,7 +55,7 @@ def last_record(
         "high" if close else "medium",
         "one record follows from all the others",
         where,
-        f"knowing {count} records, the last one's {field} follows with an error of at most {missing.error:.2g}, if "
+        f"from {count} records, the last one's {field} follows with an error of at most {missing.error:.2g}, if "
         "training ended at its optimum",
         "the model, and every record but one",
         evidence,

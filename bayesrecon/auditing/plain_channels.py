@@ -22,9 +22,9 @@ def not_computed(name: str, error: Exception) -> NotRun:
     """A `NotRun` for an attack that failed numerically.
 
     >>> not_computed("densities", ZeroDivisionError("division by zero")).reason
-    'its numbers cannot be worked with (ZeroDivisionError: division by zero)'
+    'computing with its numbers failed (ZeroDivisionError: division by zero)'
     """
-    reason = f"its numbers cannot be worked with ({first_line(error)})"
+    reason = f"computing with its numbers failed ({first_line(error)})"
     return NotRun(name, reason, "rescale extreme numbers, or drop them")
 
 

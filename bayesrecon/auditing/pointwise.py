@@ -34,7 +34,7 @@ def look_at_columns(contents: Contents, key: int) -> list[Finding]:
             Finding(
                 "log-likelihood",
                 "high",
-                "pointwise log likelihoods show the records' number and which are alike",
+                "pointwise log likelihoods show the number of records and which are alike",
                 (variable.where,),
                 "; ".join(parts) + ". With the model, every record can be solved for: audit with --model",
                 evidence=items,

@@ -1,4 +1,4 @@
-"""Values in a file that a model would open up, found by groups, names and shapes before any attack."""
+"""Values in a file that can be attacked with a model, found by groups, names and shapes before any attack."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
-DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
+DROP_DRAWS = "publish neither draws nor their mean and covariance, which reveal the same statistics"
 
 LOG_DENSITIES = (
     "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
@@ -39,8 +39,8 @@ _KINDS = (
         "log densities",
         "medium",
         "log densities are in the file",
-        "they are linear in totals of the data: with the model, the number of records and their moments come out, as a "
-        "rule to the last digit",
+        "they are linear in totals of the data: with the model, they give the number of records and their moments, "
+        "usually to the last digit",
         "the model and its prior",
         "drop {where}",
     ),
@@ -49,7 +49,7 @@ _KINDS = (
         "energies",
         "low",
         "energies are in the file",
-        "they carry the log density under kinetic noise",
+        "they are minus log densities plus kinetic noise",
         "the model and its prior",
         "drop {where}",
     ),
@@ -103,7 +103,7 @@ _KINDS = (
         "warm-up values",
         "",
         "medium",
-        "warm-up values that a model would open are in the file",
+        "warm-up values that can be attacked with a model are in the file",
         "they reveal as much as the same values at the posterior draws",
         "the model and its prior",
         "drop {where}",
@@ -113,7 +113,7 @@ DRAWS = "draws"
 
 
 def sensitive_values(contents: Contents, model: Model | None = None, earlier: Iterable[Finding] = ()) -> list[Finding]:
-    """One finding for each kind of values that a model would open up, with or without a model.
+    """One finding for each kind of values that can be attacked with a model, with or without a model.
 
     Args:
         contents: the file.

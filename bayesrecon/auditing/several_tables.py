@@ -157,7 +157,7 @@ def _difference(
 
 def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, ...]) -> Finding:
     records = "one record" if apart == 1 else f"{apart:g} records"
-    title = f"{records} with {cell} between two tables"
+    title = f"two tables differ by {records} with {cell}"
     summary = finding.summary.partition("; ")[0]
     for item in evidence[1:]:
         summary += f"; {item.name} {'is' if apart == 1 else 'sums to'} {item.estimate:.5g}"
@@ -186,7 +186,7 @@ def one_for_each_model(source: object, which: Json) -> object:
     """The table once for each named model, in a list. A single name is left to the reader of the table."""
     columns = list(which["column"])
     if isinstance(source, list | tuple) or which.get("correlations") is not None:
-        raise BayesreconError("several column= are those of one table, without correlations=")
+        raise BayesreconError("several columns (column=) need one table, and no correlations=")
     if len(columns) > 1:
         return [source] * len(columns)
     which["column"] = columns[0] if columns else None

@@ -55,7 +55,7 @@ _MARGIN, _FARTHEST = 1.2, 3.0
 _ROUNDING = 1e-13  # variances below this share of the largest are rounding
 _MET = 1e-6  # relative tolerance of equations that have no error of their own
 _TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedFit)  # the size of their errors is known
-_WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
+_WHY = "the size of its equations' errors is not known in every direction; `recover` takes it"
 
 
 @verb(_TAKES, uses=("known", "total", "domain", "factors"), instead=_WHY)

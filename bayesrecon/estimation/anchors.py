@@ -15,7 +15,7 @@ _LARGEST = 1e35  # limit of responses: errors of their squares are made of eight
 
 
 class UnusableRecordsError(BayesreconError):
-    """A distribution hardly any of whose records is accepted."""
+    """A distribution of which hardly any record is accepted."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Reference:
         known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
         centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
             drawn over many orders of magnitude.
-        broad: share of the records that is drawn over many orders of magnitude even so.
+        broad: share of the records that is drawn over many orders of magnitude in spite of `centre` and `scale`.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
         most: largest size of the pool from which a basis is chosen.
         source: draws records, `(rng, size) -> {field: (size, *shape)}`, instead of the domains.
@@ -68,7 +68,7 @@ class Reference:
             accepted = {k: np.concatenate([v, more[k]]) for k, v in accepted.items()}
         if _count(accepted) < min(size, 32):
             raise UnusableRecordsError(
-                "hardly any generic record has a usable score under this model; narrow the fields with domain="
+                "hardly any random record has a usable score under this model; narrow the fields with domain="
             )
         return accepted
 

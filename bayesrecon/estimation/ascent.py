@@ -85,8 +85,8 @@ def final_errors(
     stationary = stationary_mean(np.linalg.solve(to_whitened, whitened).T, rates, variances)
     if stationary.freedom < _FEWEST:
         wrong = (
-            f"the {len(whitened.T)} iterates hold no more than {max(stationary.freedom, 0.0):.1g} independent "
-            "numbers: the fit has not converged, or they are too close to each other; supply later ones, further apart"
+            f"the {len(whitened.T)} iterates have no more than {max(stationary.freedom, 0.0):.1g} degrees of "
+            "freedom: the fit has not converged, or they are too close to each other; supply later ones, further apart"
         )
         return FinalErrors(theta, np.column_stack([stated, hessian]), stationary.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
@@ -228,9 +228,9 @@ def with_optimisation_errors(
         mean_misfit, limit = misfit(1.0) / overdetermined, _limit(overdetermined, freedom)
         if mean_misfit > limit:
             wrong = (
-                f"the fit is not stationary: off by {np.sqrt(mean_misfit):.2g} of its own errors in "
+                f"the fit is not stationary: off by {np.sqrt(mean_misfit):.2g} standard errors in "
                 f"{overdetermined} equations that hold "
-                "for all data; was it run to its end, and is the model this one, with this prior?"
+                "for any data; was it run to its end, and is the model this one, with this prior?"
             )
         if np.isfinite(freedom):
             s = float(np.sqrt(max(1.0, (freedom + overdetermined * mean_misfit) / (freedom + overdetermined))))

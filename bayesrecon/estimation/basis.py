@@ -1,4 +1,4 @@
-"""The basis: independent functions of generic records, found until their spectrum shows its end."""
+"""The basis: linearly independent functions of generic records. Records are added until the spectrum ends."""
 
 import numpy as np
 import scipy.linalg
@@ -13,7 +13,7 @@ from bayesrecon.kernels.definite import factor
 from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
 
 LARGER_POOL = 512
-"""Generic records up to which some are added that may show a feature that was seen before; fewer features than that
+"""Size of the pool up to which generic records are added if an earlier feature is missing. Kernels with fewer features
 are decomposed in any case."""
 
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
@@ -26,8 +26,10 @@ _FRESH = 512  # of them, before the rank is known: of so many one at least shows
 
 
 def per_level(reference: Reference) -> int:
-    """Generic records from which every group has enough for its own features, or a spectrum of missing groups looks
-    like an end."""
+    """The number of generic records that gives every group enough records for its own features.
+
+    With fewer, groups are missing, and the spectrum seems to end too early.
+    """
     choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
     levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
     return _PER_LEVEL * max(levels, default=0)
@@ -40,12 +42,12 @@ def find_basis(
     finite: bool = True,
     expected: int = 0,
 ) -> tuple[Spectrum, Basis, np.ndarray]:
-    """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
+    """Add generic records until their spectrum ends, and keep linearly independent ones.
 
     `expected` is the rank found before, if any. Returns the spectrum, the basis, and the atoms on which the
     basis is orthonormal.
 
-    Raises `BayesreconError` when the draws run out before the spectrum does.
+    Raises `BayesreconError` if there are too few draws for the rank.
     """
     available, known = embedding.equations, features_of(embedding)
     law = law_of(embedding)
@@ -87,7 +89,7 @@ def find_basis(
 
 
 def first_pool(expected: int, groups: int) -> int:
-    """Generic records that are decomposed first."""
+    """The number of generic records that are decomposed first."""
     # Once the rank is known, fewer will do as long as they show all of it, in every group.
     spare = expected if groups else expected // 4
     return max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
@@ -96,12 +98,10 @@ def first_pool(expected: int, groups: int) -> int:
 def separated_basis(
     embedding: MeanEmbedding, records: Records, expected: int = 0
 ) -> tuple[Spectrum, Basis, np.ndarray] | None:
-    """As `find_basis` on these records, several of every group: spectrum, basis, and the atoms on which it is
-    orthonormal. The spectrum is that of the independent records, and zero for the others.
+    """The result of `find_basis` for these records, several of every group.
 
-    Returns:
-        None where the records have no groups, where it is not clear where their features end, or where fewer show than
-        were `expected`.
+    The spectrum is that of the independent records, and zero for the others. The result is None if the records have no
+    groups, if there is no clear gap after their features, or if there are fewer features than `expected`.
     """
     if not isinstance(embedding, Separable):
         return None
@@ -127,8 +127,10 @@ def separated_basis(
 
 
 def shows_all(embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator) -> bool:
-    """Whether generic records show beyond doubt every feature that the kernel is known to be made of, where these are
-    so many that their spectrum takes long; False says nothing."""
+    """Whether generic records certainly show all known features of the kernel; False is inconclusive.
+
+    It is tested only for many features, whose spectrum would take long.
+    """
     known = features_of(embedding)
     if known < LARGER_POOL or not isinstance(embedding, Featured):
         return False

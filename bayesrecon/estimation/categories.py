@@ -51,10 +51,10 @@ def level_label(level: float) -> str:
 
 
 def add_categories(library: Library, fields: Mapping[str, Field], unknown: Sequence[Component]) -> None:
-    """The number of records of every category of fields whose values are codes.
+    """The number of records in every category of fields whose values are codes.
 
-    Means, variances and covariances of codes say little to a reader: they are reported if they are seen and the
-    counts are not, as those of a covariate with few values can be.
+    Means, variances and covariances of codes have little meaning. They are reported only if they are determined and the
+    counts are not, as can happen for a covariate with few values.
     """
     for c in unknown:
         parts = categories(c, fields[c.field].domain)

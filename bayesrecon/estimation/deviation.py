@@ -25,15 +25,15 @@ _UNLIKE = 3.0  # factor by which undetermined directions may differ more than de
 def deviation(
     features: Float[np.ndarray, "Q r"], target: Float[np.ndarray, " r"], noise: Float[np.ndarray, "r r"], count: float
 ) -> float:
-    """Thrice `(s^2 + 1 / N)^(1/2)`, s^2 averaged over its likelihood with s uniform between 0 and 2.
+    """Three times `(s^2 + 1 / N)^(1/2)`, with s^2 averaged over its likelihood for s uniform between 0 and 2.
 
     Args:
-        features: `(Q, r)` functions that are seen, at generic records.
-        target: `(r,)` their totals over the private ones.
-        noise: `(r, r)` covariance of these.
-        count: N, about.
+        features: `(Q, r)` determined functions, at generic records.
+        target: `(r,)` their totals over the private records.
+        noise: `(r, r)` covariance of these totals.
+        count: approximate N.
 
-    Drawn from the generic distribution itself, 400 records are as far from it as chance has them, thrice 1 / 20:
+    For 400 records from the generic distribution itself, s is about zero and the result about 3 / 20:
 
     >>> rng = np.random.default_rng(0)
     >>> generic, private = rng.normal(size=(2000, 20)), rng.normal(size=(400, 20))
@@ -50,7 +50,7 @@ def deviation(
 
 
 def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: np.ndarray, count: float) -> float:
-    """Of s, at the likeliest N."""
+    """Log likelihood of s at the most likely N."""
     variance = np.ones_like(scatter)
     for _ in range(_ROUNDS):
         variance = 1 + (count**2 * size**2 + count) * scatter

@@ -15,12 +15,12 @@ DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
 
 TRAINED = 0.99
-"""The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
-not see of them can be anything."""
+"""Both limits at a trained parameter, where they are equal. The records shape the network's features, and the invisible
+part of a statistic can have any size."""
 
 SPANNED = 1 - 1e-10
-"""The same where equations span a function exactly or do not, up to rounding, as those of linear predictors do.
-Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
+"""The same limit if equations either span a function exactly or not at all, as for linear predictors.
+Among records in a narrow range far from zero, a function that is not spanned has almost this visibility."""
 
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 
@@ -29,7 +29,7 @@ class ErrorLaw(ABC):
     """What differs between sampled and stationary equations.
 
     Attributes:
-        smallest: singular value, relative to the largest, from which a feature counts.
+        smallest: smallest singular value of a feature, relative to the largest.
         ends: whether the spectrum ends with the equations, so that there is always a gap.
     """
 

@@ -1,4 +1,4 @@
-"""What a caller chooses of an estimate: its metric and coordinates, and its randomness."""
+"""Options of an estimate: its metric, its coordinates and its random key."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,12 +1,11 @@
-"""Around which point the private records lie, and how far they spread, by the likelihood of what was released.
+"""Centre and spread of the private records, by the likelihood of the release.
 
-Totals of N records that are drawn from a distribution p are near normal: with basis functions e and the noise R of the
-    target,
+Totals of N records from a distribution p are nearly normal. With basis functions e and the noise R of the target,
 
     target ~ Normal(N E_p[e], N Cov_p(e) + R).
 
-Weights on single records cannot tell a wide distribution from a narrow one where records have many fields and draws are
-few. Centre and scale of every field, and N, are few numbers; they are found by Fisher scoring, with `d E_p[e] / d
+Weights on single records do not distinguish a wide distribution from a narrow one if records have many fields and draws
+are few. N and the centre and scale of every field are few numbers. They are found by Fisher scoring, with `d E_p[e] / d
 centre = E_p[e u] / scale` and `d E_p[e] / d log(scale) = E_p[e (u^2 - 1)]` for a standardised normal u.
 """
 
@@ -37,12 +36,12 @@ class Likelihood:
 
     Attributes:
         embedding: embedding of the release.
-        atoms: positions of those in use.
+        atoms: positions of the atoms in use.
         basis, target: functions of a record that generic records span, and their totals `(r,)` over the private ones.
         judge: the embedding in the metric in which the information of all private records adds up to about one.
         error: standard error of the logarithm of that sum, which is treated as normal.
         seed: seed of the records of every candidate, so that candidates do not differ by chance.
-        fields: whose centre and scale are looked for (`located_fields`).
+        fields: the fields whose centre and scale are estimated (`located_fields`).
     """
 
     embedding: OneRelease
@@ -115,8 +114,8 @@ class _Candidate:
         reference: the distribution of generic records.
         fields: fields whose centre and scale are estimated.
         units: `(Q, P)` standardised values of these fields.
-        features: `(Q, r)` whitened, in the directions in which records scatter independently.
-        target: `(r,)` in these.
+        features: `(Q, r)` whitened features, in directions in which records scatter independently.
+        target: `(r,)` target in these directions.
         scatter: `(r,)` variance of the features of one record.
         information: `(Q,)` information of each record.
         count: the most likely number of records.

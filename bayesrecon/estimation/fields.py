@@ -14,16 +14,17 @@ _AT_ONCE = 2**20  # numbers of a block of rows
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
-    coordinates (independent ones have none of it); what it has of squares (a normal distribution has none). The last
-    two are
-    taken from the other half of the draws: what is tested is not what was fitted.
+    """Three fields: the distance from the mean, and the regressions of the score on other coordinates and on squares.
+
+    The first tests the spread of all coordinates, which differs for another likelihood. The second is zero for
+    independent coordinates, and the third for a normal distribution. Both regressions are fitted to the half of the
+    draws on which they are not tested.
 
     Attributes:
-        t, s: atoms and scores without units, `(T, d)` and `(T, s)`.
-        linear, quadratic: `(2, d, s)` coefficients for draws of even and odd number, of the others.
-        labels: labels of the fields, with the false alarms that they are given, above zero and below: what other
-            likelihoods and approximations do is above, and heavy tails get least.
+        t, s: standardised atoms and scores, `(T, d)` and `(T, s)`.
+        linear, quadratic: `(2, d, s)` coefficients for draws with even and odd numbers, fitted to the others.
+        labels: labels of the fields, with the rates of false alarms above and below zero. Other likelihoods and
+            approximations give values above zero. Fields that are sensitive to heavy tails have the smallest rates.
     """
 
     labels: ClassVar[dict[str, tuple[float, float]]] = {
@@ -61,7 +62,7 @@ class Fields:
         return cls(t, s, linear, quadratic)
 
     def at(self, rows: slice) -> list[tuple[np.ndarray, np.ndarray]]:
-        """h and what its divergence is made of, `(n, s)` each, of every field."""
+        """h and the terms of its divergence, `(n, s)` each, for every field."""
         theta, j = self.t[rows], np.arange(self.s.shape[1])
         squares = theta**2 - 1
         across, second, slope = (np.zeros((len(theta), len(j))) for _ in range(3))
@@ -82,7 +83,7 @@ class Fields:
         return sums
 
     def sizes(self, sums: np.ndarray, weights: np.ndarray) -> list[float]:
-        """Their means over the draws; of the spread less what is lost since the mean is estimated."""
+        """Means of the sums over the draws. The first is corrected for the estimation of the mean."""
         bias = self.s.shape[1] * float(np.sum(weights**2))
         return [float(weights @ sums[:, k]) - (bias if k == 0 else 0.0) for k in range(sums.shape[1])]
 
@@ -94,7 +95,7 @@ def _rows(t: Standard) -> Iterator[slice]:
 
 
 def _coefficients(gram: np.ndarray, inner: np.ndarray, count: float) -> np.ndarray:
-    """Of the regression of s scores on d features, `(d, s)`, with a ridge of what d noisy ones need.
+    """Coefficients of the regression of s scores on d features, `(d, s)`, with a ridge for d noisy features.
 
     Args:
         gram, inner: mean products of features `(d, d)`, and of features with scores `(d, s)`.

@@ -1,12 +1,11 @@
-"""Draws whose digits were cut, put back into their cells by the posterior that is fitted to them.
+"""Imputation of rounded draws in their cells, with the posterior that is fitted to them.
 
-A draw that was rounded tells its cell. With the data measure w its posterior density is known up to a constant, and the
-draw is distributed in its cell with that density. So draws are imputed in their cells, the measure is fitted to them,
-and both in turn, until the equations `E[g(theta; w)] = 0` of the fit hold for draws that w itself has imputed:
-a stochastic EM algorithm (Celeux and Diebolt 1985) for estimating equations (Elashoff and Ryan 2004). It is exact
-however coarse the cells are.
+A rounded draw determines the cell in which the original draw lay. Given the data measure w, the density of the draw in
+its cell is known up to a constant. So draws are imputed in their cells, and the measure is fitted to them, until
+the equations `E[g(theta; w)] = 0` hold for draws that were imputed with w itself. This is a stochastic EM algorithm
+(Celeux and Diebolt 1985) for estimating equations (Elashoff and Ryan 2004). It is exact for cells of any size.
 
-What w moves in the cells moves w again. With K the kernel, and in the basis, the equations have the derivative
+The imputed draws depend on w. With the kernel K in the basis, the equations therefore have the derivative
 
     d E[g_j] / d w_k = K_jk + E[Cov(g_j, l_k | cell)] = ((1 + C K^-1) K)_jk,
 
@@ -42,10 +41,10 @@ Fitted = Callable[[Release], Fit]
 def imputed(
     release: Release, rounding: Rounding, fitted: Fitted, rng: np.random.Generator
 ) -> tuple[Release, Fit] | None:
-    """The release with draws in their cells and what is fitted to them; None where the cells leave too much open.
+    """The release with imputed draws, and the fit to them; None if the cells are too large.
 
     Args:
-        fitted: the fit to a release.
+        fitted: function that fits a release.
     """
     filled = _Filled(release, rounding)
     # As drawn from a normal distribution with the draws' moments, less the noise of the cells; two independent ones.

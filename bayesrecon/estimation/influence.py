@@ -1,4 +1,4 @@
-"""Series of many statistics that are linear in few."""
+"""Influence series of many statistics that are linear in a few series."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +12,12 @@ from bayesrecon.running.draws_on_disk import mean_and_covariance, row_blocks
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """Series `(T, P)` that are linear in others, which may lie in a file.
+    """Series `(T, P)` as linear combinations of others, which may be in a file.
 
     Attributes:
-        raw: `(T, R)`.
-        combined: `(R, P)`.
-        weights: `(T,)` of the atoms.
+        raw: `(T, R)` series.
+        combined: `(R, P)` coefficients.
+        weights: `(T,)` weights of the atoms.
     """
 
     raw: np.ndarray | Stored
@@ -44,5 +44,5 @@ class Influence:
 
     @cached_property
     def covariance(self) -> Float[np.ndarray, "P P"]:
-        """Of the series over the atoms, `(P, P)`."""
+        """Covariance of the series over the atoms, `(P, P)`."""
         return self.combined.T @ mean_and_covariance(self.raw, self.weights)[1] @ self.combined

@@ -20,11 +20,11 @@ def pooled_limits(
 ) -> Recovery:
     """One result of tables of the same records.
 
-    Every table is read with what the others tell of n; limits of one statistic are cut with each other; and two tables
-    of least squares of which one has one covariate more tell that covariate's means (`printed.nested_tables`).
+    Every table is read with the limits of n from the others. Intervals of one statistic are intersected. Two
+    least-squares tables that differ in one covariate determine that covariate's means (`printed.nested_tables`).
 
     Args:
-        recover_one: function that recovers one release, with keywords of what is known.
+        recover_one: function that recovers one release, with the attacker's knowledge as keywords.
     """
     results = [recover_one(release, **of_model(knows, release.about)) for release in releases]
     rows, failures = _intersected(results)
@@ -60,7 +60,7 @@ def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Map
 
 
 def _intersected(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
-    """Rows of all results, cut with each other, and what contradicts."""
+    """Rows of all results, intersected, and contradictions."""
     rows: dict[str, Row] = {}
     failures = []
     presumed = " and ".join(dict.fromkeys(one.ranges for one in found if one.ranges))
@@ -72,7 +72,7 @@ def _intersected(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, 
             if before is not None and _contradict(before, row):
                 failures.append(
                     f"the tables are not of the same records{doubt}: {row.name} is {_in_words(before)} by one of "
-                    f"them and {_in_words(row)} by {one.release}; an audit of both lists what lies between them"
+                    f"them and {_in_words(row)} by {one.release}; an audit of both lists the records of only one"
                 )
     return rows, tuple(failures[:1])
 

@@ -1,8 +1,7 @@
 """Where the data lie, from the release alone: centre and scale of every unknown field.
 
-Kernel solves are exact whatever the records they are written on only when the kernel has finite rank; and even
-then rounding favours records near the data. So the generic records are moved, pass by pass, to the moments
-recovered with the records of the pass before.
+A solution is independent of the generic records only if the kernel has finite rank. Even then, rounding favours records
+near the data. So in each pass the generic records are moved to the moments recovered in the pass before.
 """
 
 from collections.abc import Callable, Mapping
@@ -84,7 +83,7 @@ _EXTRA_PROBES = 256  # probes beyond the number of features: visibility of a mom
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
-    """A reference distribution centred on the private data, and the kernel's rank, None where it is not finite.
+    """A reference distribution centred on the private data, and the kernel's rank (None if it is not finite).
 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
     kernel looks finite.
@@ -124,7 +123,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
 def rank_of(
     embedding: OneRelease, reference: Reference, knowledge: Knowledge, rng: np.random.Generator
 ) -> tuple[int | None, int]:
-    """The kernel's rank, None where it is not finite, and how many features generic records show."""
+    """The kernel's rank (None if it is not finite), and the number of features that generic records show."""
     (separate_rng,) = rng.spawn(1)  # the records that follow are the same whether a line was looked at or not
     fields = {f: spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known}
     if decays(embedding, reference, fields, separate_rng):
@@ -138,8 +137,8 @@ def rank_of(
 def _feature_solver(
     embedding: OneRelease, rng: np.random.Generator, atoms: np.ndarray
 ) -> Callable[[Reference], Span] | None:
-    """As `fit` where every feature shows: their totals are the same whatever the records; None where these atoms do not
-    tell the features apart."""
+    """As `fit` if the records show every feature, so that totals do not depend on them; None if these atoms do not
+    distinguish the features."""
     columns = embedding.columns
     totals = embedding.totals(atoms)
     if totals is None:
@@ -176,7 +175,7 @@ def _most_likely(
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
-    """Where a single record lies is what the posterior predicts; None where the model does not draw all its fields."""
+    """The distribution of a single record, as the posterior predicts it; None if the model does not draw all fields."""
     model, theta = embedding.release.model, as_rows(embedding.release.theta)
     blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in knowledge.fields.items()}
     if knowledge.known or model.simulate is None:
@@ -202,7 +201,7 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
 
 
 def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Centre and scale before anything is recovered: an interval's own, elsewhere those of standardised values."""
+    """Centre and scale before anything is recovered: those of an interval, or else of standardised values."""
     centre, scale = {}, {}
     for name, spec in knowledge.fields.items():
         if name not in knowledge.aside:
@@ -216,11 +215,11 @@ def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np
 def follow_moments(
     solve: Callable[[Reference], Span], reference: Reference, knowledge: Knowledge, rank: int = 0
 ) -> Reference:
-    """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
+    """Finite rank: means and variances are exact functions of the embedding, for any generic records.
 
     Args:
-        solve: the embedding solved on generic records of a distribution.
-        rank: rank of the kernel, where it is known; records that show less of it are not where the data lie.
+        solve: function that solves the embedding on generic records of a distribution.
+        rank: rank of the kernel, if known. Records that show fewer features are not near the data.
     """
     unknown = [f for f in knowledge.fields if f not in knowledge.aside]
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}
@@ -275,8 +274,8 @@ def follow_measure(
     rng: np.random.Generator,
     atoms: np.ndarray,
 ) -> Reference:
-    """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
-    closes in on it and never stops looking elsewhere."""
+    """No finite rank: the non-negative measure that matches the target within its noise. The pool concentrates on it
+    from pass to pass, and keeps some records elsewhere."""
     judge = judge_of(embedding)
     passes: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []  # centres and scales
     typical = 1.0
@@ -329,7 +328,7 @@ def _log_width(moments_of_pass: tuple[Mapping[str, np.ndarray], Mapping[str, np.
 
 
 def _close(before: Reference, after: Reference, tolerance: float = _CONVERGED) -> bool:
-    """Whether nothing moved that another random pool would not move as well."""
+    """Whether the changes are no larger than those by another random pool."""
     return all(
         (np.abs(after.centre[f] - before.centre[f]) < tolerance * after.scale[f]).all()
         and (np.abs(np.log(after.scale[f] / before.scale[f])) < tolerance).all()

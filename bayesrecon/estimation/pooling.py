@@ -13,13 +13,13 @@ from bayesrecon.results.recovery import Recovery, Row
 def pool(results: Sequence[Recovery]) -> Recovery:
     """One result from recoveries of the same private data.
 
-    Each statistic is the average of the releases that determine it, weighted by `1 / se^2`; where none does, the
-    one that sees most of it stands. Draws of different releases count as independent, which is right for
+    Each statistic is the average of the estimates that are determined, weighted by `1 / se^2`. If none is, the one with
+    the largest visibility is kept. Draws of different releases count as independent, which is right for
     separate runs of a sampler, also on the same data. `pseudo` and `spectrum` are those of the release of
     highest rank.
 
-    Raises `BayesreconError` when releases contradict each other beyond 6 standard errors: they are then not of
-    one data set, or one of them does not belong to its model.
+    Raises `BayesreconError` if releases differ by more than 6 standard errors. They are then not of one data set, or
+    one of them does not belong to its model.
     """
     if len(results) < 2:
         raise BayesreconError("pooling needs at least two releases")

@@ -1,4 +1,4 @@
-"""Responses that a posterior predicts for generic records: data lie where their own fit expects them."""
+"""Responses that a posterior predicts for generic records, since data lie where their fit predicts them."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -18,8 +18,8 @@ _LARGEST_COUNT = 2**53  # whole numbers up to which are kept exactly on the way
 def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
     """A sampler of the posterior predictive distribution, `(rng, records) -> records`.
 
-    Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are, and
-    so does a response whose draw is no number or overflows. None where the model cannot be simulated.
+    Every record gets its own draw. Fields that are known, or that the model does not draw, stay unchanged. So does a
+    response whose draw is not a number or overflows. The result is None if the model cannot be simulated.
     """
     model, theta = release.model, as_rows(release.theta)
     if model.simulate is None:
@@ -40,7 +40,7 @@ def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Gen
 
 
 def _representable(drawn: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Drawn values in the type of others, which stand where a value is no number or too large for that type."""
+    """Drawn values in the type of `otherwise`, whose values replace those that are not finite or too large."""
     whole = np.issubdtype(otherwise.dtype, np.integer)
     return np.where(np.abs(drawn) < (_LARGEST_COUNT if whole else np.inf), drawn, otherwise).astype(otherwise.dtype)
 

@@ -1,4 +1,4 @@
-"""The measure of the records where the spectrum decays: weights on generic records, and the moments under them."""
+"""The measure of the records if the spectrum decays: weights on generic records, and the weighted moments."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,8 +15,8 @@ from bayesrecon.knowledge import Knowledge
 TOTAL_ERROR = 0.3
 """Standard error of the rule that the information of all private records adds up to one, on the logarithmic scale.
 
-The rule holds if the posterior is nearly normal. With a smaller error it is forced where it does not hold. Without the
-rule the number of records is open, and weight goes to records that carry no information."""
+The rule holds if the posterior is nearly normal. A smaller error would impose it where it does not hold. Without the
+rule the number of records is not determined, and weight goes to records without information."""
 
 MOST = 3.0
 """Largest information of a plausible record, in units of that of all data, which is about one.
@@ -60,8 +60,8 @@ def plausible(judge: OneRelease, least: float, most: float = MOST) -> Callable[[
 def nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndarray) -> np.ndarray:
     """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
 
-    `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
-    noise makes of it (the discrepancy principle). Where noise leaves a choice, the weights are spread.
+    `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term has the size of the
+    noise (the discrepancy principle). Of all measures that match, the most even one is chosen.
     """
     import scipy.optimize  # costs a third of a second
 

@@ -34,7 +34,7 @@ _FAR = 5.0  # standard errors: estimates farther outside the possible range are 
 _FEW = 1.0  # standard errors: with a larger bias of the count, there are too few draws
 
 Solved = tuple[Problem, Recovery, tuple[str, ...]]
-"""A problem with its result and warnings that are about this release alone."""
+"""A problem, its result, and warnings about this release."""
 
 
 @in_float64
@@ -78,7 +78,7 @@ def solve_release(
 
 
 def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
-    """A release solved, with the rows that it has alone."""
+    """The solved release, the recovery from it alone, and warnings."""
     start = time.perf_counter()
     problem = solve_release(release, **options)
     rows, scores, warnings = rows_with(problem, statistics)

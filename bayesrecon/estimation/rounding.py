@@ -36,12 +36,12 @@ class Rounding:
     """Cells in which draws lay before they were rounded.
 
     Attributes:
-        low, high: `(T, d)` their ends, equal where a coordinate was not rounded.
-        constrained: of each parameter, whether its constrained values were rounded, and the cells are theirs.
+        low, high: `(T, d)` ends of the cells, equal if a coordinate was not rounded.
+        constrained: for each parameter, whether its constrained values were rounded. The cells are in these values.
         share: rho, the largest share of a variance that is noise.
-        relative_effect: the same in least relative errors of any total.
-        summary: the coordinate that feels it most, and the size of its steps.
-        uncorrectable: why the rounding cannot be corrected, None if it can.
+        relative_effect: the effect on totals, in units of the smallest relative error of any total.
+        summary: the most affected coordinate and the size of its steps, in words.
+        uncorrectable: the reason why the rounding cannot be corrected; None if it can.
     """
 
     low: Float[np.ndarray, "T d"]
@@ -54,15 +54,15 @@ class Rounding:
 
     @property
     def correctable(self) -> bool:
-        """Whether the digits are to be taken for noise."""
+        """Whether the lost digits are to be treated as noise."""
         return self.relative_effect > _NOISE_ABOVE and self.uncorrectable is None
 
 
 def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the cells in which values `(T,)` lay, the values themselves where no step is seen.
+    """Ends of the cells in which values `(T,)` lay; the values themselves if no rounding is detected.
 
-    Values were rounded to so many decimals, or multiples of any such step, or to so many significant digits, whose
-    step grows with the value. The coarser of the two is what was done: either looks like a finer one of the other.
+    Values may be rounded to decimals (multiples of a step) or to significant digits, whose step grows with the value.
+    Either looks like a finer rounding of the other kind, so the coarser one is chosen.
 
     >>> import numpy as np
     >>> low, high = cells(np.array([0.25, 9.0, 10.5, 123.25, 0.0]))
@@ -90,7 +90,7 @@ def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _step(values: np.ndarray) -> float:
-    """The largest step that all values are multiples of, and a decimal number; 0 where there is none."""
+    """The largest decimal step of which all values are multiples; 0 if there is none."""
     largest, finest = float(np.abs(values).max()), _FINEST * float(values.std())
     if not (largest > 0 and finest > 0):
         return 0.0

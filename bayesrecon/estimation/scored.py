@@ -1,4 +1,4 @@
-"""Draws with the score of what was fitted to them, and what its errors do to a violation."""
+"""Draws with the score of the posterior fitted to them, and standard errors of violated identities."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.draws_on_disk import mean_and_covariance
 
 Moved = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
-"""For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the
-series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
+"""Influence of errors of the fitted data on identities. The arguments are functions of the atoms `h (T, P)` (`Rows`),
+coordinates `j (P,)`, and numbers `into (P,)` from 0 to K - 1. All `E[h_p score_j]` with the same number are summed. The
+result is the influence series of these sums, `(T, K)`."""
 
 
 Unseen = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
-"""Of the same arguments, by how much `(K,)` the sums may be off since part of the records' score is not seen at all, as
-a standard deviation."""
+"""A function of the same arguments: the standard deviations `(K,)` of the sums, due to the invisible part of the
+records' score."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class ScoredDraws:
 
     Attributes:
         theta: `(T, d)` atoms, in memory or in a file.
-        weights, chain: `(T,)`.
-        scores: `(T, s)` at the atoms, in the first of the same coordinates.
+        weights, chain: `(T,)` weights of the atoms, and their chains.
+        scores: `(T, s)` scores at the atoms, for the first s coordinates.
     """
 
     theta: np.ndarray | Stored
@@ -50,16 +51,16 @@ class ScoredDraws:
 
 
 def confirmed(size: Any, z: Any, half: Any) -> Any:
-    """Standard errors of a violation whose size on half of the draws is known.
+    """The size of a violation in standard errors, given its size on half of the draws.
 
-    The fitted data are fitted to these draws: what is of second order in their errors, or was left out where they are
-    shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
+    The data were fitted to these draws. Effects of second order in their errors, and of shrinkage, are not violations.
+    They are not in `moved`, and are about twice as large on half of the draws.
     """
     return np.abs(size) / np.hypot(size / z, size - half)
 
 
 def allowed(size: Any, z: Any, unseen: Any) -> Any:
-    """Standard errors of a violation where what is not seen of the records' score can be part of it.
+    """The size of a violation in standard errors that include the invisible part of the records' score.
 
     >>> round(float(allowed(np.array(4.0), np.array(4.0), np.array(3.0))), 3)
     1.265
@@ -68,7 +69,7 @@ def allowed(size: Any, z: Any, unseen: Any) -> Any:
 
 
 def summed(values: Float[np.ndarray, "M P"], into: np.ndarray) -> np.ndarray:
-    """Sums `(M, K)` of the columns of `values (M, P)` that go into the same number.
+    """Sums `(M, K)` of the columns of `values (M, P)` with the same number in `into`.
 
     >>> summed(np.array([[1.0, 2.0, 3.0]]), np.array([0, 1, 0]))
     array([[4., 2.]])

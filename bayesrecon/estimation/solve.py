@@ -35,10 +35,10 @@ _ROUND_TRIP_ERROR = 1e-6  # what features may differ by that were taken to recor
 
 
 def spans(release: Release | None) -> bool:
-    """Whether equations either span a function exactly or not at all, as those of approximations and linear predictors.
+    """Whether equations either span a function exactly or not at all, as for approximations and linear predictors.
 
-    Densities have one equation at every point, and their spectrum decays. What networks show of a function depends on
-    where the data lie.
+    Densities have one equation per point, and their spectrum decays. For networks, visibility depends on the location
+    of the data.
     """
     return release is not None and release.spans
 
@@ -60,7 +60,7 @@ def fit(
         finite: False when the kernel is known not to have finite rank, whatever these records show.
         atoms: indices of the atoms to use; all by default.
         expected: the rank found before, if any.
-        shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
+        shrink: False does not shrink the measure if the spectrum decays, for a search that has its own regularisation.
     """
     if finite and atoms is None:
         feature_fit = _feature_fit(embedding, reference, rng, expected)
@@ -135,7 +135,7 @@ def fit(
 
 
 def _count_of_probes(rank: int, errors: bool = True) -> int:
-    """Records on which functions are judged; fewer where only their totals are wanted, without what is unseen."""
+    """The number of probes; fewer if errors of undetermined parts are not needed."""
     return max(_PROBES, rank + min(3 * rank, _MOST_EXTRA_PROBES if errors else max(_FEWER_EXTRA_PROBES, rank // 4)))
 
 
@@ -162,15 +162,14 @@ def _unlocated_fields(solved: Fit, reference: Reference, records: Records, cross
 
 
 def _wide(reference: Reference) -> Reference:
-    """The reference with spreads at least as large as the distance from zero: in a narrower range, a function that the
-    equations do not span looks as if they did."""
+    """The reference with spreads at least as large as the distance from zero. In a narrower range, a function that the
+    equations do not span seems to be spanned."""
     scale = {k: np.maximum(v, np.abs(reference.centre[k])) for k, v in reference.scale.items()}
     return replace(reference, scale=scale)
 
 
 def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
-    """The records whose scores do not overflow at any atom, nor do the squares that are made of them; and their
-    rows."""
+    """The records whose scores and their squares do not overflow at any atom, and their rows of `cross`."""
     finite = moderate(cross).all(axis=1)
     if finite.all():  # without another copy
         return records, cross
@@ -178,19 +177,19 @@ def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarr
 
 
 def _finite_everywhere(reference: Reference, embedding: MeanEmbedding) -> Reference:
-    """Without records whose scores overflow at any draw at all.
+    """The reference without records whose scores overflow at any draw.
 
-    Raises `BayesreconError` where that was seen to already.
+    Raises `BayesreconError` if these records were already excluded.
     """
     before = reference.accept
     if isinstance(before, _Everywhere):
-        raise BayesreconError("scores of generic records overflow at some of the draws; narrow the fields with domain=")
+        raise BayesreconError("scores of random records overflow at some of the draws; narrow the fields with domain=")
     return replace(reference, accept=_Everywhere(embedding, before))
 
 
 @dataclass(frozen=True)
 class _Everywhere:
-    """Which records have scores that are finite at all atoms, of those that another rule accepts."""
+    """A rule that accepts records with finite scores at all atoms, if another rule accepts them."""
 
     embedding: MeanEmbedding
     before: Callable[[Records], np.ndarray] | None
@@ -204,7 +203,7 @@ class _Everywhere:
 
 
 def _shrunk(plain: Fit) -> Fit:
-    """The fit shrunk to what stands above the noise; otherwise it would grow without bound in the tails."""
+    """The fit shrunk according to the noise. Otherwise it would grow without bound in the tails."""
     cross, target, embedding = plain.cross, plain.target, plain.embedding
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
@@ -226,9 +225,9 @@ def _shrunk(plain: Fit) -> Fit:
 def _feature_fit(
     embedding: MeanEmbedding, reference: Reference, rng: np.random.Generator, expected: int
 ) -> FeatureFit | None:
-    """`fit` in the features that the kernel is known to be made of, for many features, where another basis takes long.
+    """`fit` in the known features of the kernel. This is faster if there are many.
 
-    None if the features are not known or do not all show beyond doubt.
+    None if the features are not known, or if it is uncertain that the records show all of them.
     """
     known, release, law = features_of(embedding), getattr(embedding, "release", None), law_of(embedding)
     if known != expected or known < LARGER_POOL or law.ends or spans(release) or not isinstance(embedding, Featured):
@@ -276,8 +275,8 @@ def refitted(solved: FeatureFit, embedding: MeanEmbedding) -> tuple[FeatureBasis
 
 
 def _amplitudes(embedding: MeanEmbedding, basis: Basis) -> tuple[Moments, np.ndarray, np.ndarray | None] | None:
-    """Sums over the atoms, amplitudes, and the target's correction for its bias where one was made; None where a
-    kernel does not keep its digits."""
+    """Sums over the atoms, amplitudes, and the correction of the target for its bias, if any; None if the kernel is
+    numerically singular."""
     stretches = stretches_of(embedding, basis)
     moments = embedding.moments(basis, stretches=stretches)
     if not (np.isfinite(moments.gram).all() and np.isfinite(moments.target).all()):
@@ -293,13 +292,13 @@ def _amplitudes(embedding: MeanEmbedding, basis: Basis) -> tuple[Moments, np.nda
 
 
 def _spectrum_of(embedding: Featured, records: Records, atoms: np.ndarray) -> Spectrum | None:
-    """Of records that show every feature; None where one does not show beyond doubt."""
+    """The spectrum of records that show every feature; None if that is uncertain."""
     columns_of = embedding.coordinates(atoms)
     return None if columns_of is None else whole_spectrum(columns_of(records))
 
 
 def _spanning_features(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Of features `(F, M)`: records that span them, and the inverse of theirs; None where digits are lost."""
+    """Records that span the features `(F, M)`, and the inverse of their columns; None if digits are lost."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.linalg.norm(columns, axis=0)
     nonzero = np.flatnonzero((length > 0) & np.isfinite(length))

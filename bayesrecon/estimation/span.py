@@ -41,10 +41,10 @@ class Span:
         probes: `{field: (Q, ...)}` records that were not anchors.
         cross: `(Q, r)` the basis functions at the probes.
         target: `(r,)` the totals of the basis functions.
-        ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
-            the linear estimator of least mean squared error), None where the spectrum ends in a gap.
-        size: an estimate of N, the number of records, against which noise is weighed.
-        damping: `(r, r)` what noise in the values of the basis functions adds to the ridge, per record; None where the
+        ridge: `(r, r)` noise covariance of the target if the spectrum decays (the projection is then
+            the linear estimator of least mean squared error); None if the spectrum ends in a gap.
+        size: an estimate of N, the number of records, relative to which noise is weighted.
+        damping: `(r, r)` addition to the ridge per record, by noise in the values of the basis functions; None if the
             spectrum ends in a gap. The values are averages over the same draws as the target. Coefficients that fit
             them too closely overfit these draws, which biases the estimates.
     """
@@ -60,9 +60,9 @@ class Span:
     def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
         """Coefficients of functions given by their values `(Q, P)` at the probes.
 
-        With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
-        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance; with `limit`, least
-        squares all the same, which is what infinitely many draws would allow.
+        With a gap, least squares over the probes, which is exact for functions in the span. Without one, the minimiser
+        of squared bias plus variance, `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`. With `limit`, least squares
+        in both cases, as for infinitely many draws.
         """
         e = self.cross
         if self.ridge is None or limit:
@@ -99,12 +99,12 @@ class Span:
 
     @cached_property
     def _triangle(self) -> np.ndarray:
-        """`(r, r)` R of `e = Q R`, by Cholesky's factor where it keeps enough digits to start from."""
+        """`(r, r)` R of `e = Q R`, by Cholesky's factor if that is accurate enough."""
         found = factor(self.cross.T @ self.cross)
         return np.asarray(np.linalg.qr(self.cross, mode="r")) if found is None else found
 
     def variance(self, beta: np.ndarray) -> np.ndarray | None:
-        """Variance of the totals of `beta (r, P)`, per squared number of records; None where the spectrum ends in a
+        """Variance of the totals of `beta (r, P)`, per squared number of records; None if the spectrum ends in a
         gap."""
         if self.ridge is None:
             return None
@@ -123,8 +123,8 @@ class Fit(Span):
         errors: errors of the equations of a trained parameter; None if it has none.
         feedback: `(r, r)` growth of the basis directions if the draws were imputed from the measure that is fitted to
             them (`estimation.imputation`); else None.
-        distant: further probes, and the basis functions there. They have longer tails where the spectrum decays, and a
-            wider spread where equations either span a function or not at all. Estimates use the probes; visibility is
+        distant: further probes, and the basis functions there. They have longer tails if the spectrum decays, and a
+            wider spread if equations either span a function or not at all. Estimates use the probes; visibility is
             computed at the distant ones.
     """
 
@@ -140,7 +140,7 @@ class Fit(Span):
 
     @property
     def response(self) -> np.ndarray:
-        """`(r, r)` amplitudes for targets, where the spectrum ends in a gap."""
+        """`(r, r)` map from targets to amplitudes, if the spectrum ends in a gap."""
         values, vectors = np.linalg.eigh(self.gram)
         return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
@@ -174,11 +174,11 @@ class Fit(Span):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureFit(Fit):
-    """The same in the features that the kernel is known to be made of, `k = F' G F`, where all of them show.
+    """The same in the known features of the kernel, `k = F' G F`, if the records show all of them.
 
     Attributes:
-        cross: `(Q, F)` the features at the probes, in which functions are written first: those of the basis are
-            `F' G`, and need not be worked out.
+        cross: `(Q, F)` the features at the probes. Functions are expanded in them, so the basis functions `F' G` need
+            not be computed.
     """
 
     basis: FeatureBasis

@@ -1,4 +1,4 @@
-"""How many features of a record the release can tell apart: rank, gap, and independent anchors."""
+"""The number of features of a record that the release distinguishes: rank, gap, and independent anchors."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -26,8 +26,8 @@ class Spectrum:
     Attributes:
         values: `(M,)` eigenvalues of the equilibrated Gram matrix, largest first, largest scaled to one.
         rank: number of features kept.
-        gap: True when the spectrum ends in a clear gap (finitely many features), False when it decays. At temperature 0
-            the features are finitely many in any case, and those that training cannot resolve are left out.
+        gap: True if the spectrum ends in a clear gap (finitely many features), False if it decays. At temperature 0
+            there are always finitely many features, and those that training cannot resolve are left out.
     """
 
     values: Float[np.ndarray, " M"]
@@ -58,10 +58,10 @@ def decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np
 
     The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
     QR rather than through the Gram matrix, which would square the condition number. With `finite` False no gap
-    is looked for; `law` is that of the equations.
+    is searched for. `law` is the error distribution of the equations.
 
     Returns:
-        the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
+        The `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
         `scores[:, pivots] @ A` has orthonormal columns.
     """
     with one_thread(), threads_for(scores.size * scores.shape[1]):
@@ -102,7 +102,7 @@ def _decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, n
 
 
 def whole_spectrum(columns: Float[np.ndarray, "r M"]) -> Spectrum | None:
-    """The spectrum where every row is a feature; None where one of them does not show beyond doubt.
+    """The spectrum if every row is a feature; None if it is uncertain that the records show all of them.
 
     >>> whole_spectrum(np.eye(2, 3)).values.tolist()
     [1.0, 1.0]
@@ -119,7 +119,7 @@ def whole_spectrum(columns: Float[np.ndarray, "r M"]) -> Spectrum | None:
 
 
 def _singular(columns: np.ndarray) -> np.ndarray:
-    """Singular values, largest first: of few rows by their Gram matrix, where its squares keep the smallest."""
+    """Singular values, largest first. Few rows use their Gram matrix, if that resolves the smallest."""
     if len(columns) < columns.shape[1]:
         squares = scipy.linalg.eigvalsh(columns @ columns.T, check_finite=False)
         if squares[0] > _SQUARED * squares[-1]:

@@ -57,8 +57,8 @@ class Statistic:
         parts: names of the parts it needs.
         value: `{part: total} -> float`.
         gradient: `{part: total} -> {part: derivative}`.
-        substitute_for: the statistic in whose place this one is shown, when that is not determined.
-        unless: statistics in whose place this one is shown, unless all of them are determined.
+        substitute_for: the statistic that this one replaces if it is not determined.
+        unless: statistics that this one replaces, unless all of them are determined.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Library:
 
         Args:
             values, fitted: `(Q, P)` the parts and their projections at probe records.
-            variance: `(P,)` of the projections' totals, per squared number of records: where the spectrum decays,
-                infinitely many draws would show nearly everything, and these draws show what stands out of their noise.
+            variance: `(P,)` variance of the projections' totals, per squared number of records. If the spectrum decays,
+                infinitely many draws would determine nearly everything, but these draws only what exceeds their noise.
         """
         lost, total = ((values - fitted) ** 2).sum(axis=0), (values**2).sum(axis=0)
         rest = values.copy()
@@ -182,7 +182,7 @@ def _covariance(name: str, a: Component, b: Component, product: str) -> Statisti
 
 
 def _product(a: Component, b: Component, product: str, instead_of: str) -> Statistic:
-    """The raw second moment: all that is seen of a field whose mean is not (a regression without intercept)."""
+    """The raw second moment, for a field whose mean is not determined (a regression without intercept)."""
     # E[ab] for a = centre + scale * standardised; terms with a zero centre need no mean.
     slope = {product: a.scale * b.scale}
     for this, other in ((a, b), (b, a)):

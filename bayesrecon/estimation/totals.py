@@ -37,7 +37,7 @@ class Totals:
 
     Attributes:
         visibility: `(P,)` share of each part that the release determines.
-        law: the error law of the equations.
+        law: the error distribution of the equations.
         spanned: whether the equations either span a function exactly or not at all.
         decays: whether the spectrum decays, without a gap.
     """
@@ -58,9 +58,9 @@ class SampledTotals(Totals):
         influence: `(T, P)` influence of each atom.
         spread: `(P,)` standard deviation of the influence before exact knowledge was used, the scale of rounding
             errors.
-        unseen: `(Q, P)` residual of the projection of the parts at the probes, times the number of records; where the
-            spectrum decays, also times how far the distribution of the records may be from that of the probes.
-        beyond: the same at the records where visibility is computed, which may be farther out.
+        unseen: `(Q, P)` residual of the projection of the parts at the probes, times the number of records. If the
+            spectrum decays, it is multiplied by the possible deviation of the records' distribution from the probes'.
+        beyond: the same at the more distant records at which visibility is computed.
         floor: `(P, P)` covariance at the Cramer-Rao floor.
         scores: `(T, d)` fitted posterior scores.
         chain: `(T,)` chain numbers.
@@ -88,7 +88,7 @@ def totals_of(
 
 @np.errstate(over="ignore", invalid="ignore")  # squares of records far out: what is not finite is not determined
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
-    """Totals of the library's parts, with what is known exactly taken into account."""
+    """Totals of the library's parts, using the totals that are known exactly."""
     embedding, count = solved.embedding, len(library.parts)
     remedy = "leave unit= out, or name a field with fewer values"
     check_memory(3 * 8 * count**2, f"statistics of {count} totals", remedy)
@@ -176,8 +176,8 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
 
 
 def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records, values: np.ndarray) -> list[int]:
-    """The user's functions that are constant on the probes alone, `values (Q, P)`: a step beyond them looks like a
-    multiple of the count. Records all over the fields' domains tell them apart from constants."""
+    """The user's functions that are constant on the probes but not everywhere, `values (Q, P)`. A step outside of the
+    probes would seem to be a multiple of the count. Records all over the fields' domains distinguish both."""
     flat = [i for i, name in enumerate(library.parts) if name.startswith("f:") and np.ptp(values[:, i]) == 0]
     if not flat:
         return []
@@ -194,7 +194,7 @@ def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records,
 
 
 def _known_regression(residual: np.ndarray, count: int) -> np.ndarray:
-    """`(P + K, P + K)` transform that subtracts from each of P parts its regression on K known functions, where neither
+    """`(P + K, P + K)` transform that subtracts from each of P parts its regression on K known functions, if neither
     is spanned.
 
     Args:
@@ -323,8 +323,8 @@ def _shifted_statistic(
 
 
 def _curvature_error(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
-    """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
-    `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
+    """The contribution of a statistic's curvature H to its standard error, `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`.
+    C is the error covariance of the parts' totals. H is computed from slopes one standard error apart."""
     indices = library.index(statistic.parts)
     covariance = totals.influence.covariance[np.ix_(indices, indices)] / ess
     step, totals_here = np.sqrt(np.diag(covariance)), totals.totals[indices]

@@ -1,9 +1,9 @@
-"""Tables of regressions whose fits weighed records or had an offset, which no table shows.
+"""Tables of regressions with weights or an offset, which no table shows.
 
-With frequency weights the numbers are those of a table in which every record stands as often as it counts. With
-analytic weights `w_n` (WLS, survey weights) totals are weighted: the sum of weights stands in the place of n, means and
-variances are weighted ones, and the scale `sum w r^2 / (n - p)` tells nothing as long as n is not known. An offset is a
-field of the record of which nothing is known.
+With frequency weights, the numbers are those of a table in which every record is repeated as often as its weight. With
+analytic weights `w_n` (WLS, survey weights), totals are weighted: the sum of weights replaces n, and moments are
+weighted. The scale `sum w r^2 / (n - p)` is uninformative unless n is known. An offset is an unknown field of the
+record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ from bayesrecon.releases import Derived, Release
 from bayesrecon.results.row import Row
 
 WEIGHED = "sum(weights)"
-"""The statistic in the place of n, and of counts, where records were weighed analytically."""
+"""The statistic that replaces n and counts if the fit had analytic weights."""
 
 _NOTE = Note("the fit has weights: totals are sums of weights, and means and variances are weighted")
 
 
 def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[str, Any]]:
-    """The release of a regression with the equations that hold of its fit, and what is known with what it remembers.
+    """The release of a weighted regression with the equations of its fit, and knowledge completed from the fit.
 
     Raises:
-        BayesreconError: what contradicts the fit, or numbers of records that leave it no degrees of freedom.
+        BayesreconError: the knowledge contradicts the fit, or the number of records leaves no degrees of freedom.
     """
     about, knows = release.about, dict(knows)
     own = about.settings if about.name in ESTIMATORS else {}
@@ -49,7 +49,7 @@ def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[
     if not (analytic or offset) or not own:
         return release, knows
     if release.model.name != laplace(about, False).name:
-        raise BayesreconError(f"fit_weights= and offset= are of a table with correlations, and this is {release.what}")
+        raise BayesreconError(f"fit_weights= and offset= need a table with correlations, and this is {release.what}")
     records = knows.get("total") if analytic else None
     width = about.dimension - (about.name == "ols")
     if records is not None and records <= width:
@@ -66,13 +66,13 @@ def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[
 
 
 def _of_the_scale(directions: np.ndarray, dimension: int) -> np.ndarray:
-    """Which directions move the scale alone, the last coordinate."""
+    """Which directions move only the scale, the last coordinate."""
     moved = np.abs(directions) > 0
     return moved[dimension - 1] & (moved.sum(axis=0) == 1)
 
 
 def presumed(model: str, knowledge: Knowledge) -> str:
-    """What the numbers of a regression's table rest on; empty for others."""
+    """The assumptions behind a regression's table, in words; empty for other models."""
     if model.partition(",")[0] not in ESTIMATORS:
         return ""
     open_ = [
@@ -81,13 +81,13 @@ def presumed(model: str, knowledge: Knowledge) -> str:
         "no robust errors",
     ]
     listed = " and ".join(filter(None, (", ".join(open_[:-1]), open_[-1])))
-    how = {"frequency": "with each record as often as its weight says, ", "analytic": "weighted as the fit was, "}
+    how = {"frequency": "with each record repeated as often as its weight, ", "analytic": "weighted as the fit was, "}
     offset = "with an offset, " if knowledge.offset else ""
     return f"{how.get(knowledge.fit_weights or '', '')}{offset}if the fit used {listed}"
 
 
 def with_weighted_names(rows: Sequence[Row], knowledge: Knowledge) -> tuple[Row, ...]:
-    """Rows in which sums of weights are called so, with the number of records where it is known."""
+    """Rows with names for sums of weights, and the number of records if it is known."""
     if knowledge.fit_weights != "analytic":
         return tuple(rows)
     n = knowledge.records

@@ -9,7 +9,7 @@ from bayesrecon.results.row import Row
 
 
 def too_wide(rows: Sequence[Row]) -> set[str]:
-    """Names of statistics whose interval, by their standard error, reaches further than the statistic's own scale.
+    """Names of statistics whose interval, from their standard error, is wider than the statistic's own scale.
 
     The scale of a count or a variance is its value, that of a category's count the mean count of all categories, that
     of a mean the standard deviation of its field, that of a covariance the product of two. Others have none.

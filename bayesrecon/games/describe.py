@@ -1,4 +1,4 @@
-"""A description of a game as plain data, which is equal for two games that play alike."""
+"""A description of a game as plain data, which is equal for games that are played in the same way."""
 
 import dataclasses
 import functools

@@ -229,7 +229,7 @@ class Game:
         k, size = self.deletions, len(private.y)
         if size < 2 * k + 1 or (self.outside and len(outside.y) < k):
             raise BayesreconError(
-                f"{self.data.name}: {size} private records and {len(outside.y)} outside are too few for {k} deletions"
+                f"{self.data.name}: {size} private records and {len(outside.y)} others are too few for {k} deletions"
             )
         pair = None if self.choose is None else self._chosen(private, outside, generator(seed, number, "choose"))
         for _ in range(_TRIES):
@@ -260,7 +260,7 @@ class Game:
         if self.auxiliary is not None and len(outside.y) < self.auxiliary:
             raise BayesreconError(
                 f"{self.data.name}: {self.auxiliary} auxiliary records were requested, and {len(outside.y)} are "
-                "outside S; request fewer, or use a smaller private share"
+                "not private; request fewer, or use a smaller private share"
             )
         return None if self.auxiliary == 0 else outside.rows(slice(self.auxiliary))
 

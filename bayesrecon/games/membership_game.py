@@ -19,7 +19,7 @@ class MembershipGame:
     """The membership game (Shokri et al. 2017; Yeom et al. 2018).
 
     A round trains h on S and shows an attack as many records from S as from outside. The attack calls each "in" or
-    "out". Success is the share of correct calls. Guessing has 1/2.
+    "out". Success is the share of correct calls. Guessing succeeds with probability 1/2.
 
     Attributes:
         data: sampler of data sets.

@@ -55,7 +55,7 @@ DATA: Mapping[str, DataSet] = MappingProxyType(
             _bundled("breast_cancer", standardised=True),
         ),
         "digits": DataSet("digits, 1,797 images of 8 by 8, standardised", 10, _bundled("digits", standardised=True)),
-        "plane": DataSet("the workshop's linear law, 1,000 records", 0, lambda: Law("linear law", LinearLaw())),
+        "plane": DataSet("the workshop's linear response, 1,000 records", 0, lambda: Law("linear law", LinearLaw())),
         "normals": DataSet(
             "the workshop's two normal classes, 1,000 records", 2, lambda: Law("two normals", TwoNormals(), classes=2)
         ),

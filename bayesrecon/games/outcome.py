@@ -11,7 +11,7 @@ from bayesrecon.results.game import GameRow, Rate
 
 
 class Played(TypedDict):
-    """How rounds were played, as a result of a game says it.
+    """How rounds were played: fields of a game's result.
 
     Attributes:
         numbers: `(N,)`, numbers of the rounds.

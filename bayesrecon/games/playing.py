@@ -91,7 +91,7 @@ def play(
 
     Raises:
         GameError: rounds failed. The message names the first one with its seed, `result` has the other rounds, and a
-            folder keeps them. Play stops after ten failures.
+            folder keeps them. `play` stops after ten failures.
         BayesreconError: there are no rounds, the seed is negative, or the folder holds another game.
 
     >>> from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw

@@ -84,7 +84,7 @@ def test_remedies_are_tried(everything):
             assert r.measured > r.before * 0.9
             assert 0.75 < r.predicted / r.measured < 1.25
     assert any(
-        r.action == "publish neither draws nor their mean and covariance, which give away the same statistics"
+        r.action == "publish neither draws nor their mean and covariance, which reveal the same statistics"
         for r in found["draws"].remedies
     )
 

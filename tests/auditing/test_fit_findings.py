@@ -54,5 +54,5 @@ def test_what_cannot_be_audited(source, options, message):
 
 
 def test_units_of_fits_are_refused(release):
-    with pytest.raises(BayesreconError, match="has no part in the audit of a fit"):
+    with pytest.raises(BayesreconError, match="is not used in the audit of a fit"):
         bayesrecon.audit(release, unit="x")

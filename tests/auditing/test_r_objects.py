@@ -342,7 +342,7 @@ def test_draws_with_correlated_effects_give_statistics():
     assert count.lower <= 60 <= count.upper
     assert count.upper - count.lower < 40
     (closed,) = (n for n in found.not_run if n.attack == "log densities")
-    assert "400 of them do not settle" in closed.reason
+    assert "400 of them do not determine" in closed.reason
 
 
 @pytest.mark.slow

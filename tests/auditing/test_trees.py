@@ -95,7 +95,7 @@ def test_counts_of_a_forest_of_few_leaves_are_not_told():
 @pytest.mark.parametrize(
     ("name", "title", "count"),
     [
-        ("rpart-stripped.rds", "leaves of the tree tell the responses of 24 of 60 records", 24),
+        ("rpart-stripped.rds", "leaves of the tree determine the responses of 24 of 60 records", 24),
         ("randomForest-stripped.rds", "leaves of the forest that drew one record hold 20 different responses", 20),
     ],
 )

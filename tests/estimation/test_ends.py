@@ -90,7 +90,7 @@ def test_draws_that_were_clipped_are_noticed(share, draws):
     x[:, 2] = np.clip(x[:, 2], *np.quantile(x[:, 2], [share, 1 - share]))
     failure = checked(x, score)[0]
     assert failure.startswith("draws were clipped: ")
-    counts = {end: int(count) for count, end in re.findall(r"(\d+) of c have its (\w+) value", failure)}
+    counts = {end: int(count) for count, end in re.findall(r"(\d+) draws of c have its (\w+) value", failure)}
     assert set(counts) == {"smallest", "largest"}
     assert all(0.9 * share * draws <= count <= share * draws for count in counts.values())  # two in a row count once
     assert " of a have" not in failure

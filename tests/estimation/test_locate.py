@@ -46,7 +46,7 @@ def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypat
         monkeypatch.setattr(module, "LARGER_POOL", 0)
     release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
     found = bayesrecon.recover(release, key=4)
-    assert any(re.search(r"show (5 of 6|6 of 7) features", failure) for failure in found.failures)  # by rounding
+    assert any(re.search(r"show only (5 of 6|6 of 7) features", failure) for failure in found.failures)  # by rounding
     assert found["n"].verdict != "determined"
 
 

@@ -396,7 +396,7 @@ def test_games_that_cannot_be_played(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"auxiliary": 21}, "21 auxiliary records were requested, and 20 are outside"),
+        ({"auxiliary": 21}, "21 auxiliary records were requested, and 20 are not private"),
         ({"deletions": 20}, "too few for 20 deletions"),
         ({"adversaries": WhiteBox()}, "needs other records"),
     ],

@@ -101,7 +101,7 @@ def test_a_table_of_analytic_weights():
     counts = RNG.integers(1, 5, len(AGE))
     fit = sm.GLM(INCOME, sm.add_constant(AGE), freq_weights=counts).fit()
     found = bayesrecon.recover(weighted_table(fit), fit_weights="frequency")
-    assert found.condition.startswith("with each record as often as its weight says, if the fit used no offset")
+    assert found.condition.startswith("with each record repeated as often as its weight, if the fit used no offset")
     for name, true in {"n": counts.sum(), **weighted_truth(counts, AGE, INCOME)}.items():
         assert found[name].estimate == pytest.approx(true, rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""The likelihood of a record by the angle and the length of what it would have moved; see `angle`."""
+"""The likelihood of a deleted record, from the direction and the length of the change it would cause; see `angle`."""
 
 import numpy as np
 
@@ -10,13 +10,19 @@ _UNLIKE = 20.0  # times as long or as short as a record's own move
 def log_likelihood(
     along: np.ndarray, own: np.ndarray, moved: float, freedom: float, *, length: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of records with `Delta' g_i` and `g_i' H^-1 g_i`, beside a move with `Delta' H Delta`, in nu dimensions.
+    """Log likelihoods of records, given the change Delta of a parameter.
 
-    The move and all that records would have moved share an error of the parameter's rounding, which hides the lesser
-    ones: `length` is `theta' H theta`.
+    The observed change and the changes that records would cause have the same rounding error, which hides small ones.
+
+    Args:
+        along: `Delta' g_i` of each record.
+        own: `g_i' H^-1 g_i` of each record.
+        moved: `Delta' H Delta`.
+        freedom: nu, the number of dimensions.
+        length: `theta' H theta`, the scale of the rounding error.
 
     Returns:
-        The log likelihoods, up to a constant, and the logarithms of the move's length over the records' own.
+        The log likelihoods, up to a constant, and the logarithm of the observed change relative to each record's own.
     """
     tiny = np.finfo(float).tiny
     error = _ROUNDING**2 * length
@@ -29,7 +35,7 @@ def log_likelihood(
 
 
 def unlike(logs: np.ndarray, shares: np.ndarray) -> tuple[str, ...]:
-    """That not even the likeliest record would have moved the parameters so far, or so little."""
+    """A warning if the likeliest record would have moved the parameters much less, or much further."""
     share = float(shares[int(np.argmax(logs))])
     if abs(share) < np.log(_UNLIKE):
         return ()

@@ -1,18 +1,18 @@
-"""Which candidate moved a trained parameter: the angle between the move and what each candidate would have done.
+"""Which candidate was deleted, from the angle between the parameter's change and the change each deletion would cause.
 
-With H minus the Hessian of the log posterior of the records that stay and g the deleted record's gradient,
-`H (theta+ - theta-) = g` exactly (see `prepared`). So `Delta' g_i`, `Delta = theta+ - theta-`, needs no Hessian at all,
-and by Cauchy and Schwarz
+Let H be minus the Hessian of the log posterior of the remaining records, and g the deleted record's gradient. Then
+`H (theta+ - theta-) = g` exactly (see `prepared`). So `Delta' g_i` with `Delta = theta+ - theta-` needs no Hessian.
+By the Cauchy-Schwarz inequality
 
     cos_i = Delta' g_i / sqrt(g_i' H^-1 g_i * Delta' H Delta)
 
-is largest, one, for the record that was deleted. Public records enter by the lengths alone, where what they get wrong
-is the same for all candidates but for directions; turning Delta by them first (`H Delta` beside `g_i`) is far off where
-they are few. The likelihood of a direction in nu dimensions, the size of its error integrated out, is
-`(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long
-as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e, by a t distribution: it
-tells records that move hardly anything, where training's own error hides the angle. A move as short as what rounding
-leaves tells nothing.
+is largest, namely one, for the deleted record. Public records affect only the lengths, with errors that are nearly the
+same for all candidates. A comparison of `H Delta` with `g_i` would have large errors if they are few. The likelihood of
+a direction in nu dimensions, with the size of its error integrated out, is `(1 - cos^2)^(-(nu - 1) / 2)`. Here nu is
+the number of directions that the data determine, and not the penalty. The change should be as long as the candidate's
+own, `Delta' g_i = g_i' H^-1 g_i`. A t distribution allows for a factor of about e. This recognises records that hardly
+change the parameter, for which the error of training hides the angle. A change as short as the rounding error carries
+no information.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _FLOOR = 1e-9  # of the mean curvature, added where public records and penalty l
 def by_gradient(
     pair: Deletion, table: Records, public: Mapping[str, Array] | None, total: float | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Log likelihood of every candidate `(N,)`, up to a constant, and what speaks against all of them."""
+    """Log likelihood of every candidate `(N,)`, up to a constant, and reasons to doubt all of them."""
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
     model = pair.before.model
@@ -79,11 +79,10 @@ def _with_warnings(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tu
 
 
 def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """H in blocks `(J, b, b)`, one of all parameters or one an output, their inverses, and how many directions data
-    hold.
+    """H in blocks `(J, b, b)`, their inverses, and the effective number of directions that the data determine.
 
-    A share `q / (q + m)` of the data's part is its diagonal, which m records show where they are too few for q
-    directions.
+    There is one block for all parameters, or one per output. The data's part is shrunk towards its diagonal by a share
+    `q / (q + m)`, because m records may be too few for q directions.
     """
     outputs, q = before.shape
     m = len(attack.x)

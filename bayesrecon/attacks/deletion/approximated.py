@@ -79,12 +79,12 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     weight = np.exp(logs - logs.max())
     if worst > _OFF:
         warnings.append(
-            f"no candidate explains the change: the nearest is off by {worst:.3g} times the errors, and all are "
-            "called equally probable"
+            f"no candidate explains the change: the nearest is off by {worst:.3g} standard errors, and all are "
+            "reported as equally probable"
         )
         weight = np.ones(len(logs))
     elif not _certain(rows[0]):
-        warnings.append(f"the counts alone do not determine how many records were deleted: {count} fit")
+        warnings.append(f"the counts alone do not determine the number of deleted records; {count} explain the change")
     weight /= weight.sum()
     probability, best = np.zeros(size), np.full(size, -np.inf)
     for column in sets.T:
@@ -122,7 +122,7 @@ def _certain(row: Row) -> bool:
 
 def _counts(row: Row, size: int) -> list[int]:
     """The possible numbers of deleted records, in increasing order: those in the interval, or 1 without an interval."""
-    low, high, message = 1, 1, "how many records were deleted is not determined"
+    low, high, message = 1, 1, "the number of deleted records is not determined"
     if row.lower is not None and row.upper is not None:
         low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
         message = f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}"
@@ -133,7 +133,7 @@ def _counts(row: Row, size: int) -> list[int]:
     counts = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
     if not counts:
         raise BayesreconError(
-            f"{message}: {size} candidates have no such sets, or more than {_SUBSETS:,} of them; give "
+            f"{message}: {size} candidates have no sets of that size, or more than {_SUBSETS:,} of them; give "
             f"{'more' if low > size else 'fewer'} candidates"
         )
     return counts

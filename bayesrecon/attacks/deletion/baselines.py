@@ -1,8 +1,8 @@
-"""What an attacker has without a Hessian: the public record whose prediction changes most (MaxDiff).
+"""A baseline without a Hessian: the public record whose prediction changes most (MaxDiff).
 
-The published one (Bertran et al. 2024) is `argmax_i |(x_i, 1)' (theta+ - theta-)|` over public records, the norm taken
-over outputs. How far the probabilities of classes move is another measure, which passes over the records that the model
-is sure of.
+The published baseline (Bertran et al. 2024) is `argmax_i |(x_i, 1)' (theta+ - theta-)|` over public records, with the
+norm over outputs. The change of the class probabilities is a second measure. It is small for records that the model
+classifies with certainty.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ def changed_most(before: np.ndarray, after: np.ndarray, *, classes: bool) -> dic
 
     Args:
         before, after: outputs of both models for the public records, `(m, K)`.
-        classes: whether outputs stand for probabilities, of two classes where there is one output.
+        classes: whether outputs are logits of classes. A single output is the logit of two classes.
 
     Returns:
         `maxdiff`, by the Euclidean norm over outputs, and with classes `maxdiff_probabilities`, by the sum over them.

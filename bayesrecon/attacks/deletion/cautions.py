@@ -50,16 +50,16 @@ def cautions_about(
             "supply records of every label"
         )
     if probability is None and effective < _FEW:
-        lines.append(f"the estimate rests on about {effective:.0f} public records; more of them would make it better")
+        lines.append(f"about {effective:.0f} public records contribute to the estimate; supply more of them")
     if spanned is not None and spanned[0] < spanned[1]:
         lines.append(
-            f"the public Hessian is singular: {spanned[0]} records for {spanned[1]} directions; what is shown lies in "
+            f"the public Hessian is singular: {spanned[0]} records for {spanned[1]} directions; the result lies in "
             "the span of the public records"
         )
     if excess is not None and excess > _TOO_LARGE:
         lines.append(
             f"the parameters moved {excess:.0f} times as far as any public record would move them: noise was added to "
             "them, training stopped short of the optimum, or more than one record was deleted; retrain to a gradient "
-            "of 1e-8, else take the record for a mean of what was deleted"
+            "of 1e-8, or read the record as a mean of the deleted ones"
         )
     return tuple(lines)

@@ -8,7 +8,7 @@ numbers t are normal with
 
     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 
-and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, because public and private records both are samples. If
+and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, because public and private records are both samples. If
 few records contribute to the estimate, S is estimated from few, so the distribution is t with that many degrees of
 freedom. Trained parameters fit private records better than public ones, which `trained_on` corrects. The correction d
 is as uncertain as it is large, which adds `d d'` to S. The probability of a label is its share of the likelihood of all

@@ -17,7 +17,7 @@ def thetas_of(pair: Deletion) -> tuple[np.ndarray, np.ndarray]:
     if pair.before.theta.shape != pair.after.theta.shape:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if np.array_equal(pair.before.theta, pair.after.theta):
-        raise BayesreconError("before and after are identical: the record left no trace (a loss that is flat there?)")
+        raise BayesreconError("before and after are identical: the deletion changed nothing (is the loss flat there?)")
     return np.asarray(pair.before.theta)[0], np.asarray(pair.after.theta)[0]
 
 

@@ -1,8 +1,8 @@
-"""The Hessian of public records at a trained parameter, which stands in for that of the private ones.
+"""The Hessian of public records at a trained parameter, used in place of the private records' Hessian.
 
-Of a loss of a prediction f with a loss h, the part `f' h'' f` (Gauss and Newton's) alone: never negative where h is
-convex, and free of the public records' own residuals, which are larger than those of the records that were fitted.
-Without a prediction, the Hessian with the absolute values of its eigenvalues.
+For a loss h of a prediction f, only the Gauss-Newton part `f' h'' f` is used. It is never negative if h is convex. It
+does not depend on the public records' residuals, which are larger than those of the training records. Without a
+prediction, the Hessian is used with the absolute values of its eigenvalues.
 """
 
 from functools import partial
@@ -19,10 +19,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
 NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)
-"""Of Gauss' rule on [0, 1]: where a Hessian is taken between two parameters."""
+"""Nodes of Gauss' rule on [0, 1], at which the Hessian between two parameters is computed."""
 
 MOST = 4000
-"""Parameters whose curvature is factorised: 128 MiB, and 10 s. Above, it is `sketched`."""
+"""Largest number of parameters whose curvature is factorised (128 MiB, 10 s). With more, it is `sketched`."""
 
 _OUTPUTS = 64  # of a prediction whose Jacobian is written out
 _CHUNK = 2**24  # numbers of Jacobians at a time: 128 MiB
@@ -36,7 +36,7 @@ class Curvature(NamedTuple):
     matrix: np.ndarray
     """H, `(d, d)`, positive definite."""
     freedom: float
-    """Directions that records and not the prior bend: the trace of H^-1 times the records' part."""
+    """Effective number of directions that the records determine: the trace of H^-1 times the records' part."""
 
     def times(self, v: np.ndarray) -> np.ndarray:
         """`H v`."""
@@ -66,7 +66,7 @@ def curvature(model: Model, thetas: np.ndarray, records: Records, scale: float, 
     """
     if model.dimension > MOST:
         raise BayesreconError(
-            f"{model.name} has {model.dimension:,} parameters; without a prediction at most {MOST:,} are taken"
+            f"{model.name} has {model.dimension:,} parameters; without a prediction at most {MOST:,} are supported"
         )
     data, prior = np.zeros((2, model.dimension, model.dimension))
     for theta in np.asarray(thetas):
@@ -75,7 +75,7 @@ def curvature(model: Model, thetas: np.ndarray, records: Records, scale: float, 
         ) / len(thetas)
         data += _of_records(model, theta, records, exact) * (scale / len(thetas))
     if not np.isfinite(data).all() or not np.isfinite(prior).all() or not np.abs(data).sum() > 0:
-        raise BayesreconError("the public Hessian does not see the change of the parameters: supply more of them")
+        raise BayesreconError("the public Hessian is zero or not finite: supply more public records")
     values, vectors = np.linalg.eigh(0.5 * (data + data.T) + 0.5 * (prior + prior.T))
     values = np.maximum(np.abs(values), _FLOOR * np.abs(values).mean())
     held = float(((vectors.T @ prior * vectors.T).sum(axis=1) / values).sum())
@@ -90,7 +90,7 @@ def curvature_between(
     if model.dimension > MOST and model.prediction is not None:
         outputs = _outputs(model, before, records)
         if outputs > _OUTPUTS:
-            raise BayesreconError(f"{model.name} predicts {outputs:,} numbers; at most {_OUTPUTS} are taken")
+            raise BayesreconError(f"{model.name} predicts {outputs:,} numbers; at most {_OUTPUTS} are supported")
         return sketched(model, thetas, records, scale, outputs, exact=not path)
     return curvature(model, thetas, records, scale, exact=not path)
 

@@ -1,4 +1,4 @@
-"""What HRec is asked, and what it answers: the improvements in use, and a reconstructed record."""
+"""Option and result of HRec: the improvements in use, and a reconstructed record."""
 
 from dataclasses import dataclass, fields
 
@@ -8,17 +8,17 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class Improvements:
-    """What is added to the published method; each can be left out to see what it is worth.
+    """Improvements on the published method. Each can be turned off to measure its effect.
 
     Attributes:
-        regulariser: the penalty's curvature, and the size of the private data, are accounted for.
+        regulariser: the penalty's curvature and the number of private records are taken into account.
         path: the Hessian is averaged between the two parameters (exact to fourth order) instead of taken at one.
-        shrinkage: public records count as if they had been trained on, and as many of them as can speak (see
-            `trained_on`; for least squares the Hessian is scaled by `1 - df / n`).
-        rows: the slope is the leading direction of all outputs' rows about the mean public record, and the record is
-            read off all of them, instead of the intercepts' largest and its row alone.
-        scale: a record's distance from the mean is that of public records as far as the intercept leaves it open.
-        prior: every feature stays in the range that public records have.
+        shrinkage: public records contribute like training records, at the temperature that fits their
+            labels best (see `trained_on`; for least squares the Hessian is scaled by `1 - df / n`).
+        rows: the slope is the leading direction of all outputs' rows about the mean public record, and all rows
+            determine the record. Otherwise only the row with the largest intercept does.
+        scale: where the intercept does not determine a record's distance from the mean, it is that of public records.
+        prior: every feature is limited to the range of the public records.
     """
 
     regulariser: bool = True
@@ -40,15 +40,15 @@ class Deleted:
 
     Attributes:
         x: `(p,)` features.
-        label: inferred, None for a squared loss.
+        label: the inferred label; None for a squared loss.
         slope: `(K,)`, the loss's slope at the record.
         gradient: `(K, q)`, the estimate of its gradient.
-        kappa: `(m, K)`, what each public record contributes to it.
-        public_records: how many public records the estimate effectively rests on, `(sum w)^2 / sum w^2` with
+        kappa: `(m, K)`, contribution of each public record to that estimate.
+        public_records: effective number of public records behind the estimate, `(sum w)^2 / sum w^2` with
             `w = |kappa|^2`.
-        label_margin: difference of the two largest slopes over the largest, None without labels.
-        excess: length of the slope over the largest one of a public record; None where that is not known. Far above one
-            the parameters changed by more than one record.
+        label_margin: difference of the two largest slopes, relative to the largest; None without labels.
+        excess: length of the slope, relative to the largest slope of a public record; None if that is unknown. If it is
+            far above one, more than one record was deleted.
     """
 
     x: Float[np.ndarray, " p"]

@@ -42,23 +42,23 @@ class Difference(Attack[DeletedRecord]):
         rows, warnings = deleted_totals(release)
         count, *totals = rows
         if count.lower is None or count.upper is None:
-            warnings.append("how many records were deleted is not determined: these are the fields of one")
+            warnings.append("the number of deleted records is not determined: the fields are those of a single record")
         elif not count.lower <= 1 <= count.upper:
             listed = ", ".join(f"{r.name} {r.estimate:.5g}" for r in totals[:4] if r.estimate is not None)
             raise BayesreconError(
                 f"the releases differ by {count.estimate:.4g} records, between {count.lower:.4g} and "
-                f"{count.upper:.4g}: no single record lies between them ({listed})"
+                f"{count.upper:.4g}, and not by a single one ({listed})"
             )
         elif count.lower <= 0 or count.upper >= 2:
             warnings.append(
-                f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: these are the fields of one"
+                f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: the fields assume one"
             )
         unseen = [r.name[4:-1] for r in totals if r.estimate is None]
         if unseen:
             warnings.append(f"not determined: {', '.join(unseen)}")
         record, se = _fields(release, totals)
         if not record:
-            raise BayesreconError("no field of what was deleted is determined by these releases")
+            raise BayesreconError("these releases determine no field of the deleted record")
         one, two, name = release.before.name, release.after.name, release.before.model.name
         return DeletedRecord(record, se, "difference", None, float("inf"), one, two, name, tuple(warnings))
 

@@ -52,7 +52,7 @@ def gradient_of_deleted(
 
     Raises:
         BayesreconError: public records without a field, fewer than two, a model of too many parameters, two equal
-            parameters, or a change that the public records do not see.
+            parameters, or public records without curvature.
 
     >>> import bayesrecon
     >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0, intercept=False)
@@ -190,7 +190,7 @@ def _unexplained(best: Solution, tried: int, freedom: float) -> tuple[str, ...]:
     if 1 - best.residual**2 > chance:
         return ()
     return (
-        f"the record explains {1 - best.residual**2:.0%} of the change, no more than of an unrelated one: there are "
+        f"the record explains {1 - best.residual**2:.0%} of the change, no more than by chance: there are "
         "too few public records, training stopped short of the optimum or at another one, or more than one record "
         "was deleted",
     )

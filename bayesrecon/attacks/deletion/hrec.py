@@ -46,7 +46,7 @@ class HRec(Attack[DeletedRecord]):
     uses: ClassVar[tuple[str, ...]] = ("total",)
 
     public: Mapping[str, jax.Array] | None = option(
-        None, "Public records {x: (m, p), y: (m,)} from the same distribution; labels fit the temperature."
+        None, "Public records {x: (m, p), y: (m,)} from the same distribution; labels (y) fit the temperature."
     )
     improvements: Improvements = option(
         Improvements(), "Improvements over the published method; Improvements.none() is the published one."
@@ -77,7 +77,7 @@ class HRec(Attack[DeletedRecord]):
             return self.prepare(model, total).deleted(release)
         if self.public is None or self.embedding is not None:
             raise BayesreconError(
-                f"{model.name} has no linear predictor: HRec takes public records with all fields, and no embedding"
+                f"{model.name} has no linear predictor: HRec needs public records with all fields, and no embedding"
             )
         return reconstruct_general(release, self.public, total, path=self.improvements.path)
 

@@ -1,8 +1,8 @@
 """The deleted instance of a classifier, from the points whose label changed (Gao et al. 2022, algorithm 4.3).
 
-With the label of the nearest of n records, a deletion changes labels inside the deleted record's own cell alone. For
-binary records of unique labels and points uniform in {0, 1}^d, every coordinate of a point in the cell agrees with the
-record with probability 1/2 or more (lemma 4.4): turning a coordinate that differs leaves the point in the cell.
+In a nearest-neighbour classifier, a deletion changes labels only inside the deleted record's own cell. Let records be
+binary with unique labels, and points uniform in {0, 1}^d. Then every coordinate of a point in the cell agrees with the
+record with probability 1/2 or more (lemma 4.4), because flipping a coordinate that differs keeps the point in the cell.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ MEDIAN, MEAN = "median", "mean"
 
 @dataclass(frozen=True, eq=False)
 class Changed:
-    """What the points whose label changed say.
+    """The points whose label changed.
 
     Attributes:
-        rows: rows of the points, `(c,)`; nothing else is said where there are none.
-        x: `(p,)`, the middle of these points.
+        rows: rows of the points, `(c,)`. If there are none, `x` and `label` are None.
+        x: `(p,)`, the centre of these points.
         label: the class that lost most of them.
     """
 
@@ -36,16 +36,16 @@ def deleted_instance(
     after: np.ndarray,
     centre: str = MEDIAN,
 ) -> Changed:
-    """Reconstruct the deleted instance: the middle of the points whose label changed.
+    """Reconstruct the deleted instance: the centre of the points whose label changed.
 
     Args:
         points: `(m, p)`, chosen without the deleted record.
-        before, after: `(m, K)`, what both models answer: probabilities or scores of classes, the largest is the label.
-        centre: "median" or "mean" of every coordinate. Of 0 and 1 the median is the majority, and 1/2, which is
-            undecided, where as many are 0 as 1.
+        before, after: `(m, K)`, answers of both models: probabilities or scores of classes. The largest is the label.
+        centre: "median" or "mean" of every coordinate. For zeros and ones, the median is the majority, or 1/2 if there
+            are as many zeros as ones.
 
     Raises:
-        BayesreconError: arrays that do not belong together, or another centre.
+        BayesreconError: the shapes do not match, or `centre` is unknown.
 
     >>> points = np.array([[0, 0], [0, 1], [1, 1], [1, 0]])
     >>> before, after = np.eye(2)[[0, 0, 1, 1]], np.eye(2)[[1, 1, 1, 1]]

@@ -5,7 +5,7 @@ linear predictor it is an outer product of the loss's slope and the record,
 
     grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
 
-whose intercept column is the slope itself. Let delta be the gradient that training left. It changes the recovered
+whose intercept column is the slope itself. Let delta be the gradient left by training. It changes the recovered
 record by at most `sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. If the loss implies the slope of a record, the difference
 between the recovered and the implied slope is a linear function of delta. It determines the size of delta if its
 direction is random.
@@ -106,11 +106,11 @@ def _solve(
     if disagreement is not None and disagreement > _OFF:
         warnings.append(
             f"the parameter is not stationary for these records: slope and record disagree by {disagreement:.1g}; "
-            "more than one record is missing, the penalty is another one, or training stopped early"
+            "more than one record is missing, the penalty differs, or training stopped early"
         )
     if error > max(1.0, record_size):
         warnings.append(
-            "the record's gradient is smaller than the gradient that training left: the record is not determined"
+            "the record's gradient is smaller than the gradient left by training: the record is not determined"
         )
     return MissingRecord(
         record=record,

@@ -1,9 +1,9 @@
 """The counts behind a published n-gram model.
 
 Maximum-likelihood probabilities `p(w | v) = c(v w) / c(v)` of sentences with markers at both ends are a Markov chain
-that starts at the start markers and is absorbed by the end marker. How often it expects to visit v is `c(v)` over the
-number of sentences, so that the joint counts are known up to one factor; without a total that is the least one that
-makes all of them whole numbers. Words alone (n = 1) have no such chain that a wrong factor would contradict.
+that starts at the start markers and is absorbed by the end marker. The expected number of visits to v is `c(v)` divided
+by the number of sentences. So the joint counts are known up to one factor. Without a total, it is the smallest factor
+that makes all counts whole numbers. Single words (n = 1) have no such chain, so a wrong factor cannot be detected.
 """
 
 from collections import Counter
@@ -121,7 +121,7 @@ def _visits(
     first = positions.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
     if first is None:
         raise BayesreconError(
-            "counts can be derived from conditional probabilities where sentences begin with "
+            "counts can be derived from conditional probabilities only if sentences begin with "
             f"{len(prefixes[0])} start markers and end with an end marker; give counts, or start= and end="
         )
     rows, columns, values = [], [], []

@@ -1,10 +1,9 @@
 """`OneStep`: the record behind one gradient step between two parameters.
 
 A step up or down the loss of one record, `theta' - theta = rate s (x, 1)'` for a linear predictor with slope
-s = dh/deta, is an outer product: every row is a multiple of the record, and the intercepts' column is the multiple. No
-Hessian, no public records and no rate are needed (Phong et al. 2018, section 3, for one neuron). A step of several
-records, of a Hessian or of training is no such product, which the second singular value shows where there are several
-outputs.
+s = dh/deta, is an outer product: every row is a multiple of the record, and the intercepts' column has the factors. No
+Hessian, no public records and no rate are needed (Phong et al. 2018, section 3, for one neuron). A step on several
+records, a Newton step or retraining is not such a product. With several outputs, the second singular value shows this.
 """
 
 from dataclasses import dataclass
@@ -31,8 +30,8 @@ _ROUNDING = 1e-9  # of a parameter: a step as short as this is rounding
 class OneStep(Attack[DeletedRecord]):
     """The record behind one gradient step between two parameters of a linear predictor with an intercept.
 
-    Of a record that was taken out by a step up its loss, the label comes back, too; of one that was learnt by a step
-    down, name the pair the other way round.
+    If the record was removed by a step up its loss, its label is recovered, too. If it was learnt by a step down, pass
+    the pair in reverse order.
 
     >>> import bayesrecon
     >>> from bayesrecon.posteriors import gradient_step_without, train
@@ -53,13 +52,13 @@ class OneStep(Attack[DeletedRecord]):
         model = release.before.model
         linear = predictor_of(model)
         if linear.intercept is None:
-            raise BayesreconError("without an intercept one step shows the record's direction alone; use HRec")
+            raise BayesreconError("without an intercept one step shows only the record's direction; use HRec")
         before, after = parameters_of(release, model)
         step = before - after
         left, sizes, right = np.linalg.svd(step, full_matrices=False)
         if not sizes[0] > _ROUNDING * np.abs(before).max():
             raise BayesreconError(
-                "the step is as short as rounding of the parameters: it reveals nothing about its record"
+                "the step is as short as the rounding error of the parameters: it reveals nothing about its record"
             )
         if abs(right[0, -1]) <= _ROUNDING:
             raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
@@ -85,14 +84,14 @@ def _doubts(step: np.ndarray) -> tuple[str, ...]:
     if len(step) < 2:
         return (
             "with one output every change of the parameters looks like one gradient step: the record is right only if "
-            "it was one",
+            "the change was one",
         )
     beside = beside_one(step)
     if beside <= _ONE:
         return ()
     return (
-        f"{beside:.0%} of the change is no gradient of one record: the parameters are not one gradient step of one "
-        "record apart; of retraining or a Newton step use HRec",
+        f"{beside:.0%} of the change is not the gradient of one record: the parameters are not one gradient step of "
+        "one record apart; for retraining or a Newton step use HRec",
     )
 
 

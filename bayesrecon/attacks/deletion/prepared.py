@@ -183,15 +183,14 @@ class PreparedHRec:
 
         Raises:
             BayesreconError: posterior draws, parameters of different size or identical ones, or a public Hessian that
-                does not see the change.
+                is singular along the change.
         """
         before, after = parameters_of(pair, self.model)
         gradient, kappa = self.gradient(before, after)
         weight = (kappa**2).sum(axis=1)
         if not np.isfinite(gradient).all() or not weight.sum() > 0:
             raise BayesreconError(
-                "the public Hessian does not see the change of the parameters (it is singular there): "
-                "supply more public records"
+                "the public Hessian is singular along the change of the parameters: supply more public records"
             )
         effective = float(weight.sum() ** 2 / (weight**2).sum())
         centre = weight @ self.x / weight.sum()
@@ -352,7 +351,7 @@ class PreparedHRec:
         before, after = parameters_of(pair, self.model)
         if len(before) < 2 or self.linear.loss == "squared" or beside_one(before - after) > _ONE_STEP:
             return ()
-        return ("the change is one record's gradient as it stands: use OneStep, which applies no Hessian to it",)
+        return ("the change is the gradient of one record itself: use OneStep, which applies no Hessian",)
 
     def invert(self, estimates: Sequence[Deleted], **settings: Any) -> Inversion:
         """The records with the reconstructed features. `settings` are options of `invert_embedding`."""

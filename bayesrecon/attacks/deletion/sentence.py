@@ -69,7 +69,7 @@ def deleted_sentence(
     grown = next(iter(second - first), None)
     if grown is not None:
         raise BayesreconError(
-            f"{' '.join(grown)!r} counts more after the deletion than before: more than a deletion lies between them"
+            f"{' '.join(grown)!r} has a larger count after the deletion: the models differ by more than a deletion"
         )
     arrows = first - second
     if length == 1:
@@ -77,7 +77,7 @@ def deleted_sentence(
     if not arrows:
         raise BayesreconError("no count differs: nothing was deleted, or it was shorter than the n-grams")
     if arrows.total() > _LONGEST:
-        raise BayesreconError(f"{arrows.total()} n-grams lie between the models: expected those of one sentence")
+        raise BayesreconError(f"{arrows.total()} n-grams differ between the models: expected those of one sentence")
     count = number(arrows)
     if not count:
         raise BayesreconError(
@@ -87,11 +87,11 @@ def deleted_sentence(
     listed = tuple(_plain(one, start, end) for one in islice(every(arrows), most))
     warnings = []
     if totals is None and (are_probabilities(before) or are_probabilities(after)):
-        warnings.append("counts were derived from probabilities, taking them to have no common factor in either model")
+        warnings.append("counts were derived from probabilities, assuming no common factor in either model")
     if count > 1:
         warnings.append(f"{count} sequences of words explain the change equally well; one of them was drawn")
     if length == 1:
-        warnings.append("counts of words say nothing of their order")
+        warnings.append("counts of words do not determine their order")
     return DeletedSentence(words, count, listed, length, tuple(warnings))
 
 
@@ -103,5 +103,5 @@ def _plain(words: tuple[str, ...], start: str | None, end: str | None) -> tuple[
     while last > first and words[last - 1] == end:
         last -= 1
     if {start, end} & set(words[first:last]):
-        raise BayesreconError("markers lie inside the deleted text: expected one sentence between the models")
+        raise BayesreconError("markers lie inside the deleted text: expected the deletion of one sentence")
     return words[first:last]

@@ -88,7 +88,7 @@ def sketched(
         BayesreconError: there are more parameters than `LARGEST`, or the public records have no curvature.
     """
     if model.dimension > LARGEST:
-        raise BayesreconError(f"{model.name} has {model.dimension:,} parameters; at most {LARGEST:,} are taken")
+        raise BayesreconError(f"{model.name} has {model.dimension:,} parameters; at most {LARGEST:,} are supported")
     count = len(next(iter(records.values())))
     most = max(1, min(_ROWS, _NUMBERS // model.dimension) // outputs)
     chosen = np.sort(np.random.default_rng(0).permutation(count)[:most])
@@ -98,7 +98,7 @@ def sketched(
     rows *= np.sqrt(scale * count / len(chosen))
     mean = float((rows**2).sum() / model.dimension)
     if not (np.isfinite(mean) and mean > 0):
-        raise BayesreconError("the public Hessian does not see the change of the parameters: supply more of them")
+        raise BayesreconError("the public Hessian is zero or not finite: supply more public records")
     ones = np.ones(model.dimension)
     regulariser = np.asarray(_product_of_prior(model, middle, ones))
     diagonal = np.maximum(regulariser, _DAMPING * mean)

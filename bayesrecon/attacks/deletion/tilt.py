@@ -56,7 +56,7 @@ def profile(u: Array, side: Array, weights: Array) -> tuple[Array, Array]:
 def pooled(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All draws `(T, d)`, their side, and weights so that each release counts as its effective sample size.
 
-    Autocorrelated draws say less: a release's weight is the smallest effective size over its parameters.
+    Autocorrelated draws count less: a release's weight is the smallest effective size over its parameters.
     """
     parts = []
     for side, release in ((1.0, pair.before), (0.0, pair.after)):

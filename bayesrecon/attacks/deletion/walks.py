@@ -1,13 +1,13 @@
 """Eulerian walks of n-grams: how many sequences of words have given n-gram counts, and draws from them.
 
 An n-gram is an arrow from its first n-1 words to its last n-1. Sequences with given counts are the walks that take
-every arrow as often as it counts. From one node to a node e there are
+every arrow as often as its count. From one node to a node e there are
 
     t d_e! Prod_(v != e) (d_v - 1)!      (van Aardenne-Ehrenfest and de Bruijn 1951, Tutte and Smith 1941: "BEST")
 
-of them, t the number of spanning trees towards e and d_v of arrows that leave v: the last exits from all nodes but e
-are such a tree, and the other exits come in any order. Copies of one n-gram are the same words, so that the number is
-divided by the factorials of the counts.
+walks, where t is the number of spanning trees directed to e, and d_v the number of arrows that leave v. The last exits
+from all nodes but e form such a tree, and the other exits can have any order. Copies of an n-gram are
+indistinguishable, so the number is divided by the factorials of the counts.
 """
 
 import random
@@ -19,7 +19,7 @@ Words = tuple[str, ...]
 
 
 def number(arrows: Counter[Words]) -> int:
-    """How many sequences of words take every arrow as often as it counts; 0 where there is none.
+    """The number of word sequences that take every arrow as often as its count; 0 if there is none.
 
     >>> number(Counter({("a", "b"): 2, ("b", "a"): 2, ("b", "b"): 1, ("a", "c"): 1}))
     2
@@ -36,9 +36,9 @@ def number(arrows: Counter[Words]) -> int:
 
 
 def draw(arrows: Counter[Words], key: int) -> Words:
-    """One of the sequences of words, all of which are equally likely; there must be one.
+    """A random word sequence, uniform over all of them. There must be at least one.
 
-    The tree of last exits is drawn by Wilson's algorithm (1996), the order of the other exits is a shuffle.
+    The tree of last exits is drawn by Wilson's algorithm (1996), and the other exits are shuffled.
     """
     rng = random.Random(key)
     begin = _starts(arrows)
@@ -73,7 +73,7 @@ def draw(arrows: Counter[Words], key: int) -> Words:
 
 
 def every(arrows: Counter[Words]) -> Iterator[Words]:
-    """All the sequences of words, in the order of their words; nothing is tried that leads nowhere (Fleury 1883)."""
+    """All word sequences, in lexicographic order. Dead ends are avoided (Fleury 1883)."""
     for start in _starts(arrows):
         waiting = [(start, start, arrows)] if _connected(arrows, start) else []
         while waiting:
@@ -95,7 +95,7 @@ def _leaving(arrows: Counter[Words]) -> Counter[Words]:
 
 
 def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
-    """How many more arrows leave a node than reach it, where that is not 0."""
+    """The number of arrows that leave a node minus those that reach it, for nodes where it is not 0."""
     surplus_of: Counter[Words] = Counter()
     for gram, times in arrows.items():
         surplus_of[gram[:-1]] += times
@@ -104,7 +104,7 @@ def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
 
 
 def _starts(arrows: Counter[Words]) -> list[Words]:
-    """Where a walk over all arrows can begin: at one node, or at all where it returns; none where there is none."""
+    """Nodes at which a walk over all arrows can begin: one, or all if the walk is closed; none if there is no walk."""
     uneven = _surplus(arrows)
     if not uneven:
         return sorted({gram[:-1] for gram in arrows})
@@ -145,7 +145,8 @@ def _trees(arrows: Counter[Words], leave: Counter[Words], end: Words) -> int:
 
 
 def _determinant(matrix: list[list[int]]) -> int:
-    """Of whole numbers, exactly (Bareiss 1968); of no rows, 1. Pivots of a Laplacian of a connected graph are not 0."""
+    """The exact determinant of integers (Bareiss 1968); 1 without rows. Laplacians of connected graphs have no zero
+    pivot."""
     last = 1
     for k, pivot in enumerate(matrix):
         for row in matrix[k + 1 :]:

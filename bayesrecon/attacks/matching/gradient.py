@@ -26,7 +26,7 @@ _AGREEING = 2  # number of solutions after which the search stops; a single one 
 _MOVED = (0.0, 0.05, 0.1)
 _HELD = (
     "no record is determined: the regulariser keeps the residual above its floor, and chooses among records that match "
-    "about as well; try a weaker one"
+    "about as well; try a weaker regulariser"
 )
 
 Exact = TrainedParameter | Approximation
@@ -49,7 +49,7 @@ class GradientMatching(Attack[Matched]):
     these starts must be random, or there must be more independent equations than unknowns.
 
     An approximation is matched only along the directions in which it is stationary. Estimates with errors are refused,
-    because no records cancel what the errors leave.
+    because no records cancel the gradient that the errors leave.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -60,7 +60,7 @@ class GradientMatching(Attack[Matched]):
     takes: ClassVar[tuple[type, ...]] = (TrainedParameter, Approximation)
     uses: ClassVar[tuple[str, ...]] = ("total", "domain")
 
-    n: int = option(200, "Number of records to place.")
+    n: int = option(200, "Number of records to reconstruct.")
     multipliers: Literal["free", "one"] = option("free", "free (non-negative), or one: every record counts once.")
     strength_known: bool = option(True, "Whether the strength of the regulariser is known; if not, state the total.")
     restarts: int = option(10, "Largest number of starts.")

@@ -1,1 +1,1 @@
-"""What the outputs of a model give away about the record that it was asked about."""
+"""What the outputs of a model reveal about the record that was submitted to it."""

@@ -155,7 +155,7 @@ def checked_images(images: ArrayLike) -> np.ndarray:
     if pixels.ndim not in (3, 4) or not len(pixels) or min(pixels.shape[1:3]) < 11 or pixels.shape[3:] == (0,):
         raise BayesreconError(
             f"images of shape {pixels.shape}: expected (records, height, width), or colours last, 11 pixels or more "
-            "each way"
+            "per side"
         )
     if not (np.isfinite(pixels).all() and pixels.min() >= 0 and pixels.max() <= 1):
         raise BayesreconError("images have pixels outside [0, 1]: divide them by their largest value")

@@ -83,7 +83,7 @@ def linear_decoder(
     records, sigma, w = (np.asarray(v, float) for v in (mean, covariance, weights))
     width = len(records)
     if sigma.shape != (width, width) or w.ndim != 2 or len(w) != width:
-        raise BayesreconError(f"mean of {width} fields, covariance {sigma.shape} and weights {w.shape}: they differ")
+        raise BayesreconError(f"mean of {width} fields, covariance {sigma.shape} and weights {w.shape}: sizes differ")
     outputs = np.zeros(w.shape[1]) if centre is None else np.asarray(centre, float)
     products = sigma @ w
     return _decoder(records, outputs, products, w.T @ products, np.diag(sigma), noise)

@@ -54,7 +54,7 @@ class OutputInversion(Attack[InputEstimate]):
         held = np.concatenate([parts.calibrate, parts.check])[: self.calibration + self.checked]
         if len(held) < self.calibration + self.checked:
             raise BayesreconError(
-                f"{len(release.public)} public records: supply {2 * (self.calibration + self.checked)}"
+                f"{len(release.public)} public records: supply {2 * (self.calibration + self.checked)} or more"
             )
         check_gradient(release.answer, release.public.mean(axis=0))
         targets = np.concatenate([release.z[None], release.noisy(release.answers[held], rng)])

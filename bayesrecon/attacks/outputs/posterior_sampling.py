@@ -71,7 +71,7 @@ class PosteriorSampling(Attack[InputEstimate]):
         if len(not_fitted) < self.calibration + self.checked:
             raise BayesreconError(
                 f"{len(release.public)} public records leave {len(not_fitted)} to calibrate and check: supply "
-                f"{2 * (self.calibration + self.checked)}, or lower calibration= and checked="
+                f"{2 * (self.calibration + self.checked)} or more, or lower calibration= and checked="
             )
         held = not_fitted[: self.calibration + self.checked]
         prior = fitted_prior(release, parts.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))

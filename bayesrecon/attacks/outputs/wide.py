@@ -28,8 +28,8 @@ def wide_resnet(shape: Sequence[int], outputs: int, *, depth: int = 28, width: i
     Args:
         shape: `(height, width)` or `(height, width, channels)`, with sides that are multiples of eight (pad others).
         outputs: N.
-        depth: 6 n + 4 for n blocks a group.
-        width: times 16, 32 and 64 channels.
+        depth: 6 n + 4 for n blocks per group.
+        width: factor of the 16, 32 and 64 channels.
 
     Raises:
         BayesreconError: a side is not a multiple of eight, the depth, width or number of outputs is invalid, or Flax is

@@ -33,7 +33,7 @@ class ScoreMatching(Attack[Reconstruction]):
     """
 
     name: ClassVar[str] = "score-matching"
-    summary: ClassVar[str] = "the published recipe: Adam on the sliced divergence, slow"
+    summary: ClassVar[str] = "the published method: Adam on the sliced Fisher divergence (slow)"
     takes: ClassVar[tuple[type, ...]] = EQUATIONS
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 

@@ -30,7 +30,7 @@ class WeightedRecords(Attack[Reconstruction]):
     """
 
     name: ClassVar[str] = "weighted-records"
-    summary: ClassVar[str] = "weighted records of smallest divergence, by Gauss-Newton, with a certificate"
+    summary: ClassVar[str] = "weighted records of smallest Fisher divergence, by Gauss-Newton, with a certificate"
     takes: ClassVar[tuple[type, ...]] = EQUATIONS
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 

@@ -263,7 +263,7 @@ def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str,
         )
     if noisy.any():
         result.append(
-            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's "
-            "own spread: these draws are not informative about them"
+            f"{noisy.sum()} of {len(noisy)} records have errors larger than their field's domain or the model's "
+            "own spread: these draws hardly determine them"
         )
     return tuple(result)

@@ -16,9 +16,9 @@ from bayesrecon.results.records import RecordTable
 
 @dataclass(frozen=True)
 class SingleRecords(Attack[RecordTable]):
-    """Knows the design row by row, and recovers what is left of each row with its error.
+    """Recovers the unknown fields of every row of a known design, with their errors.
 
-    Where values can be counted (answers, categories, counts) the result has the most probable one with its probability.
+    For answers, categories and counts, the result has the most probable value with its probability.
 
     >>> SingleRecords(unit=("person", "item")).unit
     ('person', 'item')

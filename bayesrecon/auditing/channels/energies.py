@@ -38,9 +38,9 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         finding = Finding(
             "energy",
             "low",
-            "energies carry the log density under kinetic noise",
+            "energies are minus log densities plus kinetic noise",
             (variable.where,),
-            f"{len(energy)} energies determine statistics of the data as a regression with errors",
+            f"{len(energy)} energies determine statistics of the data by a regression, with errors",
             "the model and its prior",
             items(recovered.rows),
             (Remedy(f"drop {variable.where}"),),

@@ -109,7 +109,7 @@ def _misfit(opened: Opened, recovered: DensityRecovery, where: tuple[str, ...]) 
         reason = f"{', '.join(where)}: not the log density of {name} at these draws ({residuals}); {other}"
         return NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)
     reason = (
-        f"{', '.join(where)}: {recovered.draws} of them do not settle what a log density of {name} is made of "
+        f"{', '.join(where)}: {recovered.draws} of them do not determine the terms of a log density of {name} "
         f"({residuals}): it has more features than that, or they are of {other}"
     )
     return NotRun(_NAME, reason, "drop them: with more draws they may reveal statistics exactly", where)
@@ -178,7 +178,7 @@ def _density_remedies(recovered: DensityRecovery, rng: np.random.Generator, budg
     for i, (action, count, k) in enumerate(plans):
         # If the rounding step is larger than the variation, there is nothing left to attack.
         if k is not None and np.median(decimal_step(recovered.given, k)) > 4 * recovered.given.std():
-            remedies.append(Remedy(f"{action}: nothing is left of them"))
+            remedies.append(Remedy(f"{action}: its values are then constant"))
             continue
         tried = recovered.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
         if tried is None or len(tried.estimates) < FEWEST:

@@ -82,8 +82,8 @@ def _by_numbers(opened: Opened, series: Series) -> Open:
         severity or "medium",
         f"{places(drop, 3)} holds log likelihoods: {content}",
         drop,
-        f"{count} columns are exact in what the log likelihood of {opened.model.name} is made of: "
-        "each gives the sums over its records",
+        f"{count} columns are exact combinations of the value functions of {opened.model.name}: "
+        "each gives sums over its records",
         "the model",
         remedies=(Remedy(f"drop {places(drop)}"),),
         drop=drop,
@@ -122,7 +122,7 @@ def _attack(
     fits = inverted.misfit < limit
     if fits.mean() < 0.5:
         reason = (
-            f"{place}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
+            f"{place}: {1 - fits.mean():.0%} of its columns are not log likelihoods of {opened.model.name} "
             f"(residuals of {np.median(inverted.misfit):.2g} times the rounding error, in the median)"
         )
         return NotRun(_NAME, reason, f"pass the model that made them, or {drop}", where)
@@ -213,7 +213,7 @@ def _pointwise_remedies(
 
     def remedy(action: str, predicted: float, trials: np.ndarray | None) -> Remedy:
         if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
-            return Remedy(f"{action}: the records still come back to the last digit")
+            return Remedy(f"{action}: the records are still recovered to the last digit")
         if trials is None:
             return Remedy(action, field, before, predicted)
         # The current records do not show their own errors.

@@ -54,7 +54,7 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
 def _unfit(variable: Variable, field: str | None, model: str) -> str:
     """The reason why columns are not attacked, or "" if they are."""
     if field is None:
-        return f"stands for no field that {model} simulates (name it like one, or FIELD_rep)"
+        return f"has the name of no field that {model} simulates (name it like one, or FIELD_rep)"
     if not variable.shape or not variable.per_draw:
         return "has no column of the file's draws for each record"
     if len(variable.values) < _FEWEST or not np.isfinite(variable.values).all():
@@ -95,7 +95,7 @@ def _predictive_finding(
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
         f"{len(inverted)} columns of predictive draws{of_all(variable, inverted)}, one per record: "
-        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the median), "
+        f"{int(vague.sum())} records' covariates are recovered better than by a guess ({fields} in the median), "
         "and the design's moments",
         "the model",
         tuple(items),

@@ -62,11 +62,11 @@ def _finding(arrays: Mapping[str, Entry], name: str) -> Finding | None:
     return Finding(
         "copy",
         severity,
-        f"increments of the baseline hazard tell the relative hazards of {len(hazards)} single records",
+        f"increments of the baseline hazard determine the relative hazards of {len(hazards)} single records",
         where,
-        f"they rise by one over the sum of the relative hazards of those at risk, which falls by that of whoever leaves"
+        "each is one over the sum of the relative hazards at risk, which falls by that of the record that leaves"
         f"{alone}: beginning {preview(hazards[:, 1])}, at {preview(hazards[:, 0])}; with the coefficient of a single "
-        "covariate the logarithms tell its values",
+        "covariate the logarithms determine its values",
         remedies=(Remedy("publish the curve at a few fixed times"),),
         records={"time": hazards[:, 0], "relative hazard": hazards[:, 1]},
         errors={"time": np.zeros(len(hazards)), "relative hazard": hazards[:, 2]},

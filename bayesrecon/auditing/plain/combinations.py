@@ -227,7 +227,7 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
         severity,
         f"{places(where, 3)} {verb} of other draws",
         where,
-        f"{count} rows of the design come back by one regression, {related[0].judged.why}: "
+        f"one regression recovers {count} rows of the design, {related[0].judged.why}: "
         + "; ".join(rows)
         + (f". Loadings of {', '.join(private)}" if private else ""),
         "the draws of the parameters",
@@ -245,7 +245,7 @@ def _structure(related: list[Related]) -> Finding:
         "info",
         f"{places(where, 3)} follow{'s' if len(where) == 1 else ''} from other draws",
         where,
-        f"{related[0].judged.why}, which say nothing of a record: {related[0].combinations.row(0)}",
+        f"{related[0].judged.why}, which reveal nothing about a record: {related[0].combinations.row(0)}",
     )
 
 

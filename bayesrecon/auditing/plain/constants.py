@@ -57,7 +57,7 @@ def _constant(look: Look, variable: Variable, first: np.ndarray, same: np.ndarra
         severity,
         f"{variable.where} is the same in every draw",
         (variable.where,),
-        f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or numbers made from them"
+        f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or numbers computed from them"
         + (f"; they are the private column {column}" if column else ""),
         remedies=(Remedy(f"drop {variable.where}"),),
         drop=(variable.where,),
@@ -76,11 +76,11 @@ def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Fi
     return Finding(
         "copy",
         "high",
-        f"{variable.where} runs through the same values again and again",
+        f"{variable.where} repeats a cycle of values",
         (variable.where,),
         f"{len(levels)} different values in {len(series)} draws"
-        + (f", of {count} columns alike" if count > 1 else "")
-        + f", beginning {preview(levels)}: no sampler returns to its values"
+        + (f", in {count} such columns" if count > 1 else "")
+        + f", beginning {preview(levels)}: a sampler does not repeat its values"
         + (f"; they are the private column {column}" if column else ""),
         remedies=(Remedy(f"drop {variable.where}"),),
         drop=(variable.where,),

@@ -51,8 +51,8 @@ def _written(look: Look) -> list[Finding]:
             "low",
             "constants of the priors are computed from the data",
             ("the program",),
-            f"{places(model.data_priors, 3)}: whoever is given these constants, so as to use the model, is given "
-            "statistics of the data",
+            f"{places(model.data_priors, 3)}: these constants, which a user of the model needs, are statistics of "
+            "the data",
             "the constants",
             remedies=(Remedy("state priors that do not depend on the data"),),
         )
@@ -99,7 +99,7 @@ def _priors(look: Look) -> list[Finding]:
         Finding(
             "prior",
             "low",
-            f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
+            f"a default prior shows the median of the response ({median}) and its spread ({deviation})",
             where,
             "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
             f"is the median absolute deviation, where that is above 2.5: in {places(matches, 3)}",

@@ -72,7 +72,7 @@ def _unexplained_parts(entries: list[Entry]) -> Finding:
         where,
         "; ".join(f"{e.where}: {preview(e.values)}" for e in entries[:3])
         + ". They are products of the design and the response, with all digits",
-        "something of the design",
+        "a part of the design",
         remedies=(Remedy(f"drop {places(where, 3)}"),),
         drop=where,
     )
@@ -171,7 +171,7 @@ def _count(estimates: Estimates, entries: Mapping[str, Entry]) -> Finding | None
     return Finding(
         "estimates",
         "low",
-        f"{estimates.where} tells how many records there are",
+        f"{estimates.where} determines the number of records",
         tuple(w for _, where in counts.values() for w in where),
         "; ".join(f"n = {n:.10g} by {how}" for how, (n, _) in counts.items()),
         evidence=(Item("n", next(iter(counts.values()))[0], 0.0),),
@@ -195,7 +195,7 @@ def _finding(look: Look, root: str, recovered: Mapping[str, np.ndarray], entries
     return Finding(
         "combination",
         of_rows(count) or "medium",
-        f"{root or 'the file'}: {places(list(columns), 6)} of {count} records come back from "
+        f"{root or 'the file'}: {places(list(columns), 6)} of {count} records are recovered from "
         f"{places(_words(entries), 3)}",
         where,
         "by algebra, to the last digits: "

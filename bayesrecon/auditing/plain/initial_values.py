@@ -30,8 +30,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             "medium",
             f"initial values and means of chains give the means of {len(items)} covariates exactly",
             where,
-            "rstanarm centres the covariates: what the intercept of these differs by from that of the others, where "
-            f"each chain began and on average, is made of their means: {listed}",
+            "rstanarm centres the covariates: the intercepts for centred and original covariates, in initial values "
+            f"and means of chains, differ by a combination of the covariates' means: {listed}",
             "nothing but the file",
             evidence=items,
             remedies=(Remedy("drop the slot inits and the attributes mean_pars of the samples"),),

@@ -76,7 +76,7 @@ def _tree(look: Look, arrays: dict[str, Entry], tree: Tree, root_items: tuple[It
     leaves = int((tree.left < 0).sum())
     title = f"{alone} of {leaves} leaves of the tree hold one record, and its response"
     if len(values) > alone:
-        title = f"leaves of the tree tell the responses of {len(values)} of {rows:.0f} records"
+        title = f"leaves of the tree determine the responses of {len(values)} of {rows:.0f} records"
     return _finding(look, title, where, values, _bounded(tree, values, nodes), root_items)
 
 
@@ -103,7 +103,7 @@ def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding 
     examples = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(tree_indices[:_SHOWN].tolist())]
     title = f"leaves of the forest that drew one record hold {len(values)} different responses"
     where = tuple(arrays[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
-    text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes say; "
+    text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes show; "
     return _finding(look, title, where, values, text + "; ".join(filter(None, examples)), ())
 
 
@@ -115,7 +115,7 @@ def _finding(
         return None
     column = look.named(values) if len(values) else None
     if not len(values):
-        title = f"the root of the tree tells {', '.join(item.name for item in root_items[:4])}"
+        title = f"the root of the tree determines {', '.join(item.name for item in root_items[:4])}"
     return Finding(
         "copy",
         severity,

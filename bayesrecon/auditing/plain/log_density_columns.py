@@ -74,7 +74,7 @@ def _finding(variable: Variable) -> Finding:
         "medium",
         f"{variable.where} follows the other draws as a log density does",
         (variable.where,),
-        "it is nearly a paraboloid of the other draws: with the model, the records' number and moments come out",
+        "it is nearly quadratic in the other draws: with the model, it gives the number of records and their moments",
         "the model and its prior",
         remedies=(Remedy(f"drop {variable.where}"),),
         drop=(variable.where,),

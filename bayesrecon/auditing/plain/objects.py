@@ -18,11 +18,11 @@ from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severit
 
 _KEPT = {
     RECORD: ("records", "keeps records"),
-    DESIGN: ("records", "keeps what the rows of its design follow from"),
+    DESIGN: ("records", "keeps values from which the rows of its design follow"),
     TIMES: ("records", "keeps times of single records"),
-    LEAF: ("leaves", "keeps what single records came to"),
+    LEAF: ("leaves", "keeps outcomes of single records"),
     CUT: ("cuts", "keeps values next to those of single records"),
-    TOTAL: ("totals", "keeps exact numbers of all records together"),
+    TOTAL: ("totals", "keeps exact totals of all records"),
     SEED: ("seed", "keeps the state of a generator of random numbers"),
 }
 """Kind of finding and text for each role."""

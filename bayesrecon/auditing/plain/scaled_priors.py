@@ -19,7 +19,7 @@ _INFO = "prior.info/prior_intercept/location"
 # would exclude standardised columns, and a narrower one would be below rounding.
 _UNIT = 1e-12
 _WRITTEN = 8  # a location with at most this many significant digits may have been chosen by a person
-_MAKES = "rstanarm makes its default priors of the data, and keeps the scales it used beside those that were asked for"
+_MAKES = "rstanarm scales its default priors with the data, and keeps the scales it used beside the requested ones"
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:

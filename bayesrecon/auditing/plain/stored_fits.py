@@ -20,8 +20,8 @@ _MOST_TIMES = 2**20  # largest number of records that are listed one by one
 _SUMMARY = {"summary", "inits", "mean_pars", "mean_lp__", "coefficients", "ses", "covmat", "stan_summary"}
 _COLUMNS = 16  # largest number of summary numbers per column of the draws
 _RECORDS = "publish a table of its estimates, or a fit without it"
-_KEPT = "they are what R keeps of every record"
-_AROUND = "a formula or a function keeps all that stood beside it when it was made"
+_KEPT = "R keeps them for every record"
+_AROUND = "a formula or a function keeps all objects of the environment in which it was created"
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
@@ -119,7 +119,7 @@ def _summaries(look: Look) -> list[Finding]:
     if not summaries:
         return []
     where = tuple(e.where for e in summaries)
-    gives = "means, deviations and quantiles of the draws say what the draws say, with less"
+    gives = "means, deviations and quantiles of the draws reveal the same statistics as the draws, less precisely"
     return [Finding("draws summary", "low", "summaries of the draws are in the file", where, gives, drop=where)]
 
 
@@ -153,7 +153,7 @@ def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
             Finding(
                 "copy",
                 severity,
-                f"the survival curve tells the time of each of {len(times)} records, and whether it was an event",
+                f"the survival curve gives the time of each of {len(times)} records, and whether it was an event",
                 where,
                 f"times, beginning {preview(np.sort(times))}; {int(died.sum())} of them events"
                 + (f"; they are the private column {column}" if column else ""),
@@ -179,13 +179,13 @@ _OTHERS: tuple[tuple[str, Severity | None, str, str], ...] = (
         TIMES,
         None,
         "times of events are in the file",
-        "each step of a survival curve is the time of somebody, with how many were left",
+        "each step of a survival curve is the time of a record, with the number at risk",
     ),
     (
         LEAF,
         "medium",
         "leaves of trees are in the file",
-        "a leaf of one record holds its response, and the way to it bounds every covariate of that record",
+        "a leaf of one record holds its response, and the splits above it bound covariates of that record",
     ),
     (
         CUT,

@@ -364,7 +364,7 @@ def _warnings(job: _Job, account: Account | None) -> list[str]:
         warnings.append("unsafe_seed: anybody can compute this tilt again, so these draws protect nothing")
     elif job.private is None:
         warnings.append(
-            "the data were not supplied: another run of the sampler on them gets another tilt, and the worths add"
+            "the data were not supplied: another run of the sampler on them gets another tilt, and the worths add up"
         )
     if account is not None and account.reused:
         warnings.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")

@@ -70,7 +70,7 @@ def with_widest_cap(tilts: TiltDistribution, name: str) -> tuple[TiltDistributio
 
 
 def holds(tilts: TiltDistribution, normals: np.ndarray) -> bool:
-    """Whether nearly all of S random tilts, from normal numbers `(M, S)`, cost what the second order says."""
+    """Whether nearly all of S random tilts, from normal numbers `(M, S)`, have nearly the cost of second order."""
     samples = tilts.values @ tilts.weights(normals)
     ratio = divergences(samples) / (samples.var(axis=0) / 2)
     return float(np.mean(np.abs(ratio - 1) <= _APART)) >= _SHARE

@@ -1,16 +1,16 @@
-"""Were draws cut off: does the posterior of the fitted data have mass beyond the outermost of them?
+"""Were draws cut off? A check for mass of the fitted posterior beyond the outermost draws.
 
-Of N independent draws of a posterior p let c be the largest value of a function q, and M the mass of p beyond c. N M
-is an exponential variable of mean one, whatever p and q. M needs no normalising constant: a map f of the draws with
-Jacobian J carries the mass of those just inside the edge to the other side,
+For N independent draws of a posterior p, let c be the largest value of a function q, and M the mass of p beyond c. Then
+N M is approximately exponential with mean one, for any p and q. M can be bounded without the normalising constant of p.
+A map f with Jacobian J moves draws just inside the edge beyond it:
 
-    P(f(theta) beyond c, theta inside) = E[p(f(theta)) / p(theta) J(theta); f(theta) beyond c],
+    P(f(theta) beyond c, theta inside) = E[p(f(theta)) / p(theta) J(theta); f(theta) beyond c] <= M.
 
-which is no more than M. The map is a shift along the field of `ends` for a coordinate or a principal direction, and a
-scaling about the mean for the distance from it and for the log density. With p that of the fitted data, whose errors
-move the logarithm of M, the probability of so large an N M is that of an exponential variable times a lognormal one.
+For a coordinate or a principal direction, the map is a shift along the field of `ends`. For the distance from the mean
+and for the log density, it is a scaling about the mean. The fitted data have errors, which change log M. So N M is
+compared with the product of an exponential and a lognormal variable.
 
-The check of ends asks for less, the score at the draws alone, and sees less.
+The check in `ends` only needs the score at the draws, and is less sensitive.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,15 +44,15 @@ _NAMED = 3  # edges that are named
 
 @dataclass(frozen=True, eq=False)
 class _Edge:
-    """What lies beyond the outermost draw of one function of them.
+    """The posterior mass beyond the outermost draw in one direction.
 
     Attributes:
-        name: in words.
+        name: the direction in words.
         of_coordinate: whether the function is a coordinate.
         near: positions of the draws next to it.
         expected: N M.
-        slope: `(r,)` of `log M`, by the amplitudes of the fitted data.
-        scatter: relative error of M by the draws that were moved.
+        slope: `(r,)` gradient of `log M` in the amplitudes of the fitted data.
+        scatter: relative sampling error of M.
     """
 
     name: str
@@ -107,15 +107,15 @@ def check_beyond(inputs: CheckInput) -> tuple[str, ...]:
 
 
 def check_edges(inputs: CheckInput) -> tuple[str, ...]:
-    """Draws that were clipped, and draws that were cut off: by density, and where that says nothing by the score."""
+    """Messages about draws that were clipped or cut off. The score is used if the density shows nothing."""
     return (*check_clipped(inputs), *(check_beyond(inputs) or check_cut(inputs)))
 
 
 def _p_value(edges: list[_Edge], density: Density) -> float:
-    """Probability of as many expected draws beyond all of some edges where none is.
+    """Probability that no draw is beyond some edges, given the expected number there.
 
-    A draw may be outermost in several directions: the sum of the exponential variables is taken for a gamma variable
-    with the variance that the shares of common draws say.
+    A draw may be outermost in several directions. So the sum of the exponential variables is approximated by a gamma
+    variable, with the variance that follows from the shares of common draws.
     """
     expected = np.array([edge.expected for edge in edges])
     total = float(expected.sum())
@@ -131,7 +131,8 @@ def _p_value(edges: list[_Edge], density: Density) -> float:
 
 
 _Move = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
-"""Positions of draws, and how far their function is moved: their places `(W, d)`, and the log of the Jacobian."""
+"""A function of the positions of W draws and of a shift. It returns the moved draws `(W, d)`, and the log of the
+Jacobian."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class _EdgeScan:
     density: Density
 
     def edges(self) -> Iterator[_Edge]:
-        """Both of every coordinate first."""
+        """Edges in all directions; those of the coordinates come first."""
         d, centre = self.theta.shape[1], self.weights @ self.theta
         spread = np.sqrt(self.weights @ (self.theta - centre) ** 2)
         t = (self.theta - centre) / spread
@@ -176,11 +177,11 @@ class _EdgeScan:
     def _edge(
         self, name: str, q: np.ndarray, move: _Move, of_coordinate: bool = False, highest: float | None = None
     ) -> Iterator[_Edge]:
-        """None where too few of the moved draws carry the mass.
+        """One edge; none if too few of the moved draws carry the mass.
 
         Args:
-            q: `(T,)`.
-            highest: log density from which q is counted, where it is one.
+            q: `(T,)` values of the function.
+            highest: if q is a log density, the value from which it is measured.
         """
         count = int(min(_MOST_MOVED, _SHARE * len(q)))
         near = np.argpartition(-q, count)[:count]

@@ -57,19 +57,17 @@ def _messages(names: tuple[str, ...], theta: np.ndarray | Stored, chain: np.ndar
         messages.append(
             f"the chains differ in distribution: in chain {which[worst]} the mean of "
             f"{names[worst % len(names)]}{rest} is {deviation[worst]:+.2g} standard deviations "
-            f"off that of the others (probability {probability:.1g}); are "
+            f"from that of the others (probability {probability:.1g}); are "
             "they all of the same posterior, and converged?"
         )
     return messages
 
 
 def familywise_p(p_value: float, covariance: np.ndarray, chains: int) -> float:
-    """Probability that the chain that stands out most in any of K columns, of that `(K, K)` covariance, does so at
-    `p_value` or less.
+    """Probability that the smallest p value over K columns with this `(K, K)` covariance is at most `p_value`.
 
-    Coordinates are correlated, and what is left of one given the others may be the coordinate itself: Bonferroni's
-    bound, unless it leaves the question open; then the means of chains of one distribution, simulated with that
-    correlation.
+    The columns are coordinates and their residuals given all others, which are correlated. The result is Bonferroni's
+    bound if that is conclusive. Otherwise means of chains with one distribution and this correlation are simulated.
     """
     count = len(covariance)
     bound = min(1.0, p_value * count)
@@ -90,9 +88,10 @@ def familywise_p(p_value: float, covariance: np.ndarray, chains: int) -> float:
 
 
 def _deviating_chain(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How far the mean of the chain that stands out most is from that of all others, in standard deviations, the
-    probability of as much and the chain, `(d,)` each: t tests, of which each chain has one (Bonferroni), with a chain's
-    effective sample size, from that chain alone, for its size.
+    """The most deviating chain of each column: deviation of its mean from the others' in standard deviations, p value,
+    and number of the chain, `(d,)` each.
+
+    There is one t test per chain, with the effective sample size of each chain, and Bonferroni's correction.
     """
     numbers = np.unique(chain)
     parts = [theta[chain == c] for c in numbers]

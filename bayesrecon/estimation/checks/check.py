@@ -1,6 +1,6 @@
-"""The interface of a check of draws and model: a function of draws with the score of what was fitted to them.
+"""The interface of a check of draws and model: a function of the draws and the score of the posterior fitted to them.
 
-A module of this package that has `CHECK` adds one: `failures` finds it.
+A module of this package adds a check by defining `CHECK`. `failures` finds it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from bayesrecon.estimation.standard import Rows
 
 
 def nothing(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """The `Unseen` function where the whole score is visible."""
+    """The `Unseen` function if the whole score is visible."""
     return np.zeros(into.max(initial=-1) + 1)
 
 
@@ -26,7 +26,7 @@ class CheckInput:
     """What the checks of draws and model are given.
 
     Attributes:
-        names: `(d,)` of the coordinates.
+        names: `(d,)` names of the coordinates.
         draws: the draws with the score of the fitted posterior.
         moved: how much errors of the fitted data change an identity. With many features these errors would look like
             a failed identity.

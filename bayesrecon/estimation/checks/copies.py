@@ -1,9 +1,9 @@
 """Draws that repeat others: each state counts once.
 
-A sampler that rejects stays where it is, so that equal draws next to each other are one visit. A state that is visited
-twice, in another place or another chain, is a copy: of a continuous posterior no two independent draws are equal. A
-chain of copies alone, in any order, is left out; elsewhere the first visit has the weight of all, as in draws that were
-resampled by their importance.
+A sampler that rejects a proposal repeats its state, so equal consecutive draws are one visit. A state that is visited
+twice, later or in another chain, is a copy, because independent draws of a continuous posterior are never equal. A
+chain that consists of copies, in any order, is dropped. Otherwise the first visit gets the weight of all, as for draws
+from importance resampling.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ _SHORT = 0.5  # share of the longest chain, below which what is left of a chain 
 
 
 def counted_once(release: PosteriorDraws) -> PosteriorDraws:
-    """The release with one visit to every state, and a note where there were more.
+    """The release with one visit to every state, and a note if there were more.
 
     >>> import numpy as np
     >>> from bayesrecon.models import load
@@ -67,7 +67,7 @@ def counted_once(release: PosteriorDraws) -> PosteriorDraws:
 
 
 def _all_differ(theta: np.ndarray | Stored) -> bool:
-    """Whether fewer draws repeat others than count, by a hash of each: equal ones have equal hashes."""
+    """Whether fewer than `_FEWEST` draws repeat others, by a hash of each draw."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1, 2**63, theta.shape[1], dtype=np.uint64) | np.uint64(1)
     hashes = np.empty(len(theta), np.uint64)
@@ -79,8 +79,10 @@ def _all_differ(theta: np.ndarray | Stored) -> bool:
 
 
 def _without_copied_chains(release: PosteriorDraws, state: np.ndarray, chain: np.ndarray) -> PosteriorDraws:
-    """Where single states agree by chance, chains that have the same ones as often as an earlier chain, in any order,
-    do not."""
+    """The release without chains that have the same states as an earlier chain, equally often and in any order.
+
+    Unlike single states, such chains do not agree by chance.
+    """
     earlier: set[bytes] = set()
     lost = []
     for number in np.unique(chain):
@@ -101,15 +103,17 @@ def _without_copied_chains(release: PosteriorDraws, state: np.ndarray, chain: np
 
 
 def _states(theta: np.ndarray) -> np.ndarray:
-    """Numbers `(T,)` that are equal where all coordinates are."""
+    """Numbers `(T,)` that are equal for equal draws."""
     rows = (theta + 0.0).view(np.dtype((np.void, theta.dtype.itemsize * theta.shape[1]))).ravel()
     return np.unique(rows, return_inverse=True)[1].ravel()
 
 
 def _by_chance(release: PosteriorDraws, visits: int) -> float:
-    """Expected pairs of equal ones of so many visits, many where all values were rounded, none where some were not: if
-    coordinates were independent and distributed as those of these states, or normal and varied together as those do,
-    whichever gives more."""
+    """Expected number of pairs of visits that are equal by chance; zero unless all coordinates were rounded.
+
+    It is the larger of two numbers: for independent coordinates with the distributions of these states, and for normal
+    states with their covariance.
+    """
     rounding = rounding_of(release)
     if rounding is None or not (rounding.high > rounding.low).any(axis=0).all():
         return 0.0
@@ -121,7 +125,7 @@ def _by_chance(release: PosteriorDraws, visits: int) -> float:
 
 
 def _renumbered(chain: np.ndarray) -> np.ndarray:
-    """Short rests of chains belong to the chain before them: series are cut to the shortest chain."""
+    """Chain numbers. Short remainders join the chain before them, because series are cut to the shortest chain."""
     numbers, counts = np.unique(chain, return_counts=True)
     long = numbers[counts >= _SHORT * counts.max()]
     at = np.searchsorted(long, chain, side="right") - 1

@@ -1,4 +1,4 @@
-"""Are there as many records as were stated?"""
+"""Does the stated number of records agree with the draws?"""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _UNSEEN, _SURE = 0.03, 6.0  # of a count that is seen; standard errors beyond wh
 
 
 def miscounted(problem: Problem) -> tuple[str, ...]:
-    """A warning where the number of records that was stated is not what the draws show without it."""
+    """A warning if the stated number of records differs from the estimate without it."""
     stated, solved = problem.knowledge.total, problem.solved
     if stated is None:
         return ()

@@ -1,10 +1,10 @@
-"""Were draws handled after sampling: do they end where a posterior does?
+"""Were draws clipped or cut off after sampling?
 
 In unconstrained coordinates the density of a posterior falls to zero at both ends of every direction. Let q be a
-coordinate or another function of the draws, u any level of it, and v a field with `<v, grad q> = 1`. For draws with
-score s the mean of `1 + (q - u) <v, s> + (q - u) div v` over those with `q > u` is zero, whatever the posterior, its
-tails and u, which may be a quantile of the same draws. Where draws were cut off at c it is `(c - u)` times the density
-that is left at c, over the share of draws above u. Many draws that were clipped have exactly the same value at an end.
+coordinate or another function of the draws, u any level of it, and v a vector field with `<v, grad q> = 1`. For draws
+with score s, the mean of `1 + (q - u) <v, s> + (q - u) div v` over the draws with `q > u` is zero. This holds for any
+posterior and any u, also a quantile of the same draws. If draws were cut off at c, the mean is `(c - u)` times the
+density at c, divided by the share of draws above u. Draws that were clipped have exactly the same value at an end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _SHARES = (0.03, 0.1)  # shares of the draws at an end that are tested
 _MOST_DRAWS, _NUMBERS = 2**16, 2**20
 _AT_ONCE = 2**20  # numbers of a block of columns
 WIDEST = 40
-"""Coordinates up to which principal directions have ends as well."""
+"""Largest number of coordinates for which principal directions are tested as well."""
 _RANK = 1e-12  # of a correlation matrix
 _RECHECKED = 8  # ends that seem cut off and are tested again
 # Draws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
@@ -56,7 +56,7 @@ def check_clipped(inputs: CheckInput) -> tuple[str, ...]:
 
 
 def check_cut(inputs: CheckInput) -> tuple[str, ...]:
-    """By the score at the draws alone."""
+    """Messages about draws that were cut off, from the score at the draws alone."""
     if _too_few(inputs.draws):
         return ()
     return tuple(_cut_ends(inputs))
@@ -67,10 +67,10 @@ def _too_few(draws: ScoredDraws) -> bool:
 
 
 def _clipped_ends(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
-    """Many draws of one value at an end, and none so often elsewhere.
+    """A message if many draws have the same value at an end, and no other value is as frequent.
 
-    A sampler that stays where it is, in one coordinate or in all, visits a value once. Values that were rounded agree
-    elsewhere more often, since ends are where fewest draws are. Chains may start from one point.
+    A value that a sampler repeats counts once. Rounded values agree more often away from the ends, where more draws
+    are. Chains may start at the same point.
     """
     fewest, found = max(_LEAST_TIED, len(np.unique(draws.chain)) + 1), []
     for at, columns in column_blocks(draws.theta):
@@ -81,11 +81,11 @@ def _clipped_ends(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
                 continue
             for end, tied in (("smallest", int(count[0])), ("largest", int(count[-1]))):
                 if tied >= max(fewest, _OFTENER * int(count[1:-1].max())):
-                    found.append((tied, f"{tied} of {name} have its {end} value"))
+                    found.append((tied, f"{tied} draws of {name} have its {end} value"))
     if found:
         found.sort(reverse=True)
         yield (
-            f"draws were clipped: {_listed([what for _, what in found])}, which are not draws of a posterior; supply "
+            f"draws were clipped: {_listed([what for _, what in found])}, so they are not draws of a posterior; supply "
             "them as the sampler left them"
         )
 
@@ -95,12 +95,12 @@ class _End:
     """The draws above a level of a function q of them, which is linear or their squared distance from the mean.
 
     Attributes:
-        name: in words.
-        share: share of the draws, above the level.
+        name: the end in words.
+        share: share of the draws above the level.
         level: u.
-        form: `(d,)` of a linear q, `(d, d)` of the distance.
-        along: `(s,)` constant field v of a linear q, else None: the field is radial.
-        size: independent draws that q and whether it is above count for, at most as many as there are.
+        form: coefficients of q: `(d,)` if it is linear, `(d, d)` for the distance.
+        along: `(s,)` constant field v of a linear q. For the distance it is None, since the field is radial.
+        size: effective number of draws for q and for the indicator of `q > u`, at most the number of draws.
     """
 
     name: str
@@ -115,13 +115,13 @@ class _End:
         return np.maximum(_values(t, self.form) - self.level, 0.0)
 
     def field(self, t: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n s"]:
-        """v there, `(n, s)`: of the distance r it is `t / 2 r`."""
+        """v there, `(n, s)`. For the distance r it is `t / 2 r`."""
         if self.along is not None:
             return np.broadcast_to(self.along, (len(t), len(self.along)))
         return t / np.maximum(2 * _values(t, self.form), 1e-300)[:, None]
 
     def h(self, t: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n s"]:
-        """What the score is multiplied by, `(n, s)`."""
+        """The factor of the score, `(n, s)`."""
         return self.above(t)[:, None] * self.field(t)
 
     def series(self, t: Float[np.ndarray, "n d"], s: Float[np.ndarray, "n s"]) -> Float[np.ndarray, " n"]:
@@ -140,8 +140,8 @@ def _values(t: np.ndarray, form: np.ndarray) -> np.ndarray:
 def _ends(
     names: tuple[str, ...], t: np.ndarray, s: np.ndarray, weights: np.ndarray, chain: np.ndarray
 ) -> Iterator[tuple[_End, np.ndarray]]:
-    """Of each of the first coordinates, of their principal directions, and of the distance from the mean, with their
-    series.
+    """The ends of each of the first coordinates, of their principal directions, and of the distance from the mean, with
+    their series.
 
     Args:
         t, s: `(T, d)` atoms and `(T, s)` scores, standardised.
@@ -169,7 +169,7 @@ def _ends(
 
 
 def _blocks(columns: int, rows: int) -> Iterator[slice]:
-    """As many columns at once as there is room for."""
+    """Blocks of columns that fit into memory."""
     width = max(1, _AT_ONCE // rows)
     return (slice(start, start + width) for start in range(0, columns, width))
 
@@ -177,10 +177,10 @@ def _blocks(columns: int, rows: int) -> Iterator[slice]:
 def directions(
     names: tuple[str, ...], t: np.ndarray, weights: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
-    """Functions of the first coordinates: each of them and their principal directions, in words.
+    """Functions of the first s coordinates: each coordinate and their principal directions.
 
     Returns:
-        Their covariance with the other coordinates given `(s, s)`, the precision of all `(d, d)`, and the functions'
+        The covariance of these coordinates given the others `(s, s)`, the precision of all `(d, d)`, and the functions'
         names with their coefficients `(s,)`.
     """
     inverse = np.linalg.pinv((t * weights[:, None]).T @ t, rcond=_RANK, hermitian=True)
@@ -192,14 +192,14 @@ def directions(
 
 
 def thinned(draws: ScoredDraws) -> np.ndarray:
-    """Positions of the draws that are looked at: all, or every other one of many, and so on."""
+    """Positions of the draws that are tested: all, or evenly spaced ones if there are many."""
     size, d = draws.theta.shape
     return evenly(size, max(FEWEST, min(_MOST_DRAWS, _NUMBERS // d)))
 
 
 def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[list[tuple[float, float, float]]]:
-    """For every column of `(T, F)` and each of the shares of the draws: the share, the value that it exceeds, and how
-    many independent draws there are."""
+    """For every column of `(T, F)` and each share of the draws: the share, the level that these draws exceed, and the
+    effective number of draws."""
     order = np.argsort(-q, axis=0, kind="stable")
     heavy, last = np.cumsum(weights[order], axis=0), len(q) - 1
     above = [np.minimum((heavy < share).sum(axis=0), last) for share in _SHARES]
@@ -213,13 +213,13 @@ def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[list[
 
 
 def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
-    """Effective numbers of draws, at most that of the weights: an end is a small part of antithetic chains."""
+    """Effective numbers of draws, at most that of the weights, also for antithetic chains."""
     sizes = np.minimum(effective_sample_size(np.asarray(series, float), chain) / len(series), 1.0)
     return np.asarray(sizes / np.sum(weights**2))
 
 
 def _cut_ends(inputs: CheckInput) -> Iterator[str]:
-    """Densities that are left where draws end: of single ends, and of those of all parameters together."""
+    """Messages about ends with a positive density: single ends, and those of all parameters together."""
     draws = inputs.draws
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
@@ -279,8 +279,8 @@ def _cut_ends(inputs: CheckInput) -> Iterator[str]:
 def _spread(share: float) -> float:
     """Mean square of the series of a normal distribution, `share (1 + E[(q - u)^2 | q > u])`.
 
-    Few draws can have a large mean and a small spread, since no term is above one, so that no smaller spread than this
-    is believed. It is that of `share` where tails are exponential, and less where they are heavier.
+    No term is above one, so few draws can have a large mean and a small spread by chance. The spread is therefore taken
+    to be at least this. It equals `share` for exponential tails, and is smaller for heavier ones.
     """
     normal = NormalDist()
     u = -normal.inv_cdf(share)
@@ -288,7 +288,7 @@ def _spread(share: float) -> float:
 
 
 def _size(ends: Sequence[_End], draws: ScoredDraws, t: Standard, sd: np.ndarray) -> float:
-    """The mean over other draws, in the units of all."""
+    """The mean over other draws, in the units of all draws."""
     atoms = (np.asarray(draws.theta) - t.shift) * t.scale
     scores = np.asarray(draws.scores) * sd[: draws.scores.shape[1]]
     return float(draws.weights @ np.sum([end.series(atoms, scores) for end in ends], axis=0))

@@ -1,10 +1,10 @@
-"""A likelihood whose score jumps, as that of absolute errors, hinges or rectifiers does.
+"""Likelihoods whose score jumps, such as those with absolute errors, hinges or rectifiers.
 
-Where the score of a record jumps as parameters move, integration by parts leaves a term at the jump that no derivative
-shows, and what is recovered is far off. The traced program tells where it takes one of several branches by the
-parameters: an absolute value, a maximum, a sign, a choice. Most of them join smoothly, or are taken where no record of
-the model lies, as limits against overflow are. So records and draws on either side of a branch are joined by a line,
-the branch is found on it, and the scores just before and after are compared.
+If the score of a record jumps as parameters move, integration by parts leaves a term at the jump that no derivative
+contains, and recovered statistics are far off. The traced program shows where branches depend on the parameters:
+absolute values, maxima, signs and choices. Most branches join smoothly, or occur where no record of the model lies
+(limits against overflow). So records and draws on either side of a branch are joined by a line, the branch is located
+on it, and the scores just before and after are compared.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +88,7 @@ def refuse_kinks(release: PosteriorDraws) -> None:
 
 
 def kink(release: PosteriorDraws) -> str | None:
-    """What makes the score jump, in words, or None."""
+    """The operation that makes the score jump, in words; None if there is none."""
     model, rng = release.model, np.random.default_rng(0)
     draws = as_rows(release.theta)
     theta = np.asarray(draws[evenly(release.size, _POINTS)])
@@ -120,7 +120,7 @@ def kink(release: PosteriorDraws) -> str | None:
 
 
 def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """Records as the model has them with these parameters, `(_RECORDS, ...)`."""
+    """Records that the model simulates with these parameters, `(_RECORDS, ...)`."""
     records = _plain(model, rng)
     if model.simulate is None:
         return records
@@ -132,7 +132,7 @@ def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[
 
 
 def _plain(model: Model, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Records of no parameters."""
+    """Records that do not depend on parameters."""
     spreads = np.resize(_SPREADS, _RECORDS)
     records = {}
     for k, field in model.fields.items():
@@ -224,7 +224,7 @@ def _types(traced: "ClosedJaxpr") -> list[np.dtype]:
 def _branches_at_records(
     passes: _Passes, theta: np.ndarray, records: Sequence[dict[str, np.ndarray]], scale: np.ndarray
 ) -> tuple[list[np.ndarray], float, float]:
-    """Branches `(T R, ...)` that are taken, the highest density, and a usual score."""
+    """The branches `(T R, ...)` that are taken, the highest density, and a typical score."""
     flat = {k: np.concatenate([r[k] for r in records]) for k in records[0]}
     branches, values, slopes = passes.ends(np.repeat(theta, _RECORDS, axis=0), flat, scale)
     values, slopes = np.asarray(values), np.asarray(slopes)
@@ -237,7 +237,7 @@ def _branches_at_records(
 
 
 def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
-    """Pairs of points on either side of a branch, some of each branch, `_LINES` in all or none."""
+    """Pairs of points on either side of each branch, `_LINES` in all, or none."""
     pairs = []
     for k, taken in enumerate(places):
         first, second = (rng.permutation(len(taken)) for _ in range(2))
@@ -251,16 +251,16 @@ def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -
 
 
 def _inner(eqn: "JaxprEqn") -> Any:
-    """The program that an equation calls, where it is one."""
+    """The program that an equation calls; None if it calls none."""
     if eqn.primitive.name not in _CALLS:
         return None
     return next((eqn.params[k] for k in _SUBPROGRAMS if k in eqn.params), None)
 
 
 def _smooth(eqn: "JaxprEqn", outermost: bool) -> bool:
-    """Whether a function of a library made this equation, of which that is known.
+    """Whether the equation is from a library function that is known to be smooth.
 
-    A program inside another may have been traced for somebody else, so that only the outermost tells who called.
+    An inner program may have been traced for another caller, so only the outermost program shows the caller.
     """
     if _called(eqn) in _SMOOTH:
         return True
@@ -269,7 +269,7 @@ def _smooth(eqn: "JaxprEqn", outermost: bool) -> bool:
 
 
 def _called(eqn: "JaxprEqn") -> str:
-    """The name of the function that an equation calls; one with derivatives of its own has it in its program alone."""
+    """The name of the function that an equation calls. With custom derivatives, only its program has the name."""
     if "name" in eqn.params:
         return str(eqn.params["name"])
     inner = _inner(eqn)
@@ -277,7 +277,7 @@ def _called(eqn: "JaxprEqn") -> str:
 
 
 def _static(jaxpr: "Jaxpr", depends: Sequence[bool]) -> Iterator[str]:
-    """Names of the operations that branch by what moves."""
+    """Names of the operations that branch by quantities that depend on the parameters."""
     yield from _branching_operations(jaxpr, depends)[1]
 
 

@@ -1,16 +1,16 @@
-"""Was found where the data lie?"""
+"""Was the location of the data found?"""
 
 from bayesrecon.estimation.checks.check import Check, CheckInput
 
 
 def check_located(inputs: CheckInput) -> tuple[str, ...]:
-    """Generic records that show less of the kernel than there is to see are not where the data lie."""
+    """A message if generic records show fewer features than the kernel has, so that they are not near the data."""
     visible, rank = inputs.features
     if rank is None or visible >= rank:
         return ()
     return (
-        f"the location of the data was not found: generic records show {visible} of {rank} features; say in which "
-        "range the fields lie with domain=",
+        f"the location of the data was not found: random records show only {visible} of {rank} features; state the "
+        "range of the fields with domain=",
     )
 
 

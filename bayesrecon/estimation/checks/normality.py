@@ -1,4 +1,4 @@
-"""Whether draws are normal, as those of an approximation are: a hint for draws that disagree with the model."""
+"""Whether draws are normal, as from an approximation: a hint for draws that disagree with the model."""
 
 import numpy as np
 
@@ -11,15 +11,15 @@ READ = (
     "The draws are as normal as those of a variational fit or a Laplace approximation: if they are, read their mean "
     "and covariance as one, with `bayesrecon.posteriors.gaussian`"
 )
-"""How draws of a normal distribution are read."""
+"""The hint for draws of a normal distribution."""
 
 _MOST = 2**18  # draws that are looked at: what a million show of an approximation, a quarter of them does
 
 
 def normal(draws: ScoredDraws) -> bool:
-    """Whether draws are normal to what they show, by skewness and kurtosis of every principal component.
+    """Whether draws are consistent with a normal distribution, by skewness and kurtosis of every principal component.
 
-    D'Agostino and Pearson (1973), as of independent draws, which those of an approximation are.
+    The test of D'Agostino and Pearson (1973) assumes independent draws, as those of an approximation are.
     """
     size = len(draws.weights)
     some = evenly(size, min(size, _MOST))

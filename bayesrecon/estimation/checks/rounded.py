@@ -1,4 +1,4 @@
-"""Were draws rounded so that it is felt?"""
+"""Were draws rounded so much that totals are affected?"""
 
 from bayesrecon.estimation.checks.check import Check, CheckInput
 from bayesrecon.estimation.rounding import rounding_failure

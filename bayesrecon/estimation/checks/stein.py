@@ -69,7 +69,7 @@ def _coordinate_identities(
     unseen: Unseen,
     halves: Callable[[], Sequence[ScoredDraws]],
 ) -> list[tuple[str, str]]:
-    """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
+    """Tests of `E[h score_j + d_j h] = 0` for powers h of single coordinates."""
     found = []
     for label, power in _powers(t, s).items():
         level, i, j = power.level, power.i, power.j
@@ -102,13 +102,14 @@ def _coordinate_identities(
 
 @dataclass(frozen=True)
 class _Power:
-    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
+    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j.
 
     Attributes:
+        level: rate of false alarms.
         k: the power.
-        t: `(T, d)`.
-        rest: what is added for some of the pairs, `(T, P)` or less.
-        i, j: `(P,)`.
+        t: `(T, d)` standardised draws.
+        rest: function of positions of pairs that returns the rest, `(T, P)` or broadcast to it.
+        i, j: `(P,)` coordinates.
     """
 
     level: float
@@ -119,7 +120,7 @@ class _Power:
     j: np.ndarray
 
     def values(self, s: Standard, at: np.ndarray) -> Float[np.ndarray, "T P"]:
-        """At the draws, for some of the pairs, `(T, P)`."""
+        """Values at the draws for some of the pairs, `(T, P)`."""
         score = s.columns(self.j[at])
         h = self.t.columns(self.i[at]) ** self.k if self.k else 1.0
         return np.asarray(h * score + self.rest(at))
@@ -129,7 +130,7 @@ class _Power:
         return Rows(lambda at: self.t[at][:, i] ** self.k, (len(self.t), len(i)))
 
     def blocks(self, draws: int) -> list[np.ndarray]:
-        """The pairs, as many at once as there is room for."""
+        """The pairs in blocks that fit into memory."""
         return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
 
     def sizes(self, s: Standard, weights: np.ndarray) -> Float[np.ndarray, " P"]:
@@ -147,7 +148,7 @@ class _Power:
 
 
 def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
-    """By the name of the identity."""
+    """Identities by name."""
     every = np.arange(s.shape[1])
     rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
     # The mean is estimated too: its sampling error enters linearly and is carried by -t.
@@ -172,7 +173,7 @@ def _field_identities(
     halves: Callable[[], Sequence[ScoredDraws]],
     finite: bool,
 ) -> list[tuple[str, str]]:
-    """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
+    """Tests of `E[<h, score> + div h] = 0` for fields h, which sum up small deviations of many coordinates."""
     if np.sum(draws.weights**2) * _FEWEST > 1:
         return []
     j, fields = np.arange(s.shape[1]), Fields.of(t, s)

@@ -1,5 +1,4 @@
-"""A log density at points: an equation for every point but one, off by an unknown amount that what no data make of the
-points tells."""
+"""A log density at points: one equation for every point but one, with an error estimated from the misfit."""
 
 from dataclasses import replace
 from statistics import NormalDist
@@ -40,12 +39,12 @@ class OfLogDensity(Kind):
 def errors_from_misfit(
     release: Release, metric: np.ndarray, features: np.ndarray
 ) -> tuple[EquationErrors, str | None, str | None]:
-    """Errors of equations that are off by an unknown `e (k,)`, a note on them, and what is wrong if they are useless.
+    """Errors of equations with an unknown misfit `e (k,)`, a note on them, and the reason if they are unusable.
 
-    What no data can make of the equations, `e` less its projection on the features, is seen. The rest of e moves
-    totals, and is taken to be no longer than what is seen times a factor: approximations are off by smooth functions,
-    of which more points tell the size and never the mean, so that nothing here shrinks with their number. The interval
-    of a total along `d (k,)` is then `+- 3 |e seen| |d|` (Cauchy and Schwarz).
+    The part of e that is orthogonal to the features cannot come from data, so it is observed. The other part changes
+    totals. It is assumed to be at most three times as long. Approximations have smooth errors: more points determine
+    their size, but do not average them out. So the interval of a total along `d (k,)` does not shrink with the number
+    of points. It is `+- 3 |observed e| |d|` (Cauchy-Schwarz inequality).
     """
     base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
     count, rank = len(base), features.shape[1]
@@ -67,10 +66,10 @@ def errors_from_misfit(
     off = seen / np.sqrt(count - rank)
     if seen <= rounding:
         return errors, None, None
-    found = f"the log density is off by {off:.2g} (root mean square over the points) from that of any data"
+    found = f"the log density is off by {off:.2g} (root mean square over the points) for any data"
     if off > _OFF:
         return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
-    return errors, f"{found}: errors allow for three times as much of what cannot be seen", None
+    return errors, f"{found}: errors allow for an unobserved deviation three times as large", None
 
 
 KIND = OfLogDensity()

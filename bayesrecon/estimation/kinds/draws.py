@@ -1,7 +1,7 @@
 """Draws of a posterior: one equation for every draw and direction, whose errors are those of sampling.
 
-Draws that repeat others count once, draws that were rounded are put back into their cells, and draws and model have to
-belong together.
+Repeated draws count once, and rounded draws are imputed in their cells. It is checked that draws and model belong
+together.
 """
 
 from dataclasses import replace
@@ -88,7 +88,7 @@ class OfDraws(Kind):
 
 
 def normalised(release: PosteriorDraws) -> PosteriorDraws:
-    """The release with weights that sum to one, and a note where they did not.
+    """The release with weights that sum to one, and a note if they did not.
 
     Raises:
         BayesreconError: weights that are negative, not finite, or all zero.
@@ -104,7 +104,7 @@ def normalised(release: PosteriorDraws) -> PosteriorDraws:
 
 
 def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
-    """The same with draws put back into the cells that they were rounded from, where that can be done."""
+    """The same with rounded draws imputed in their cells, if that is possible."""
     metric = str(problem.estimator.metric)
 
     def fitted(view: Any) -> Fit:
@@ -124,7 +124,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
 
 
 def drawn_alone(problem: Problem) -> list[ScoredDraws]:
-    """Every other draw with the score of what it alone determines; none where that is too little."""
+    """Every other draw, with the score of the posterior fitted to these draws alone; none if that is too little."""
     release: Any = problem.release
     found = []
     for one in (0, 1):
@@ -149,7 +149,7 @@ def _solved_alone(problem: Problem, embedding: OneRelease) -> tuple[Basis, np.nd
 
 
 def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
+    """As `scored.Moved`. The data enter through totals of `f_p(z) = E[h_p d_j l(theta, z)]`."""
     embedding, solved = problem.embedding, problem.solved
     values = embedding.slopes(solved.probes, h, j)
     if values is None:
@@ -165,8 +165,8 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
 
 
 def _unseen(problem: Problem, h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """As `scored.Unseen`: of the same totals, what the records' may differ by from those of generic ones, as the
-    intervals of statistics have it; it is judged on generic records far out, where least is seen."""
+    """As `scored.Unseen`: how much these totals may differ from those of generic records, as for intervals of
+    statistics. It is judged on distant generic records, where least is determined."""
     solved = problem.solved
     if solved.ridge is None:
         return nothing(h, j, into)

@@ -1,4 +1,4 @@
-"""Rows of a release that has limits of statistics in the place of equations."""
+"""Rows of a release that has limits of statistics instead of equations."""
 
 import time
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class OfLimits(Kind):
 
     def opened(self, release: Release, coordinates: str) -> Release:
         raise BayesreconError(
-            f"{release.name} has no equations of its data: `recover` says within which limits statistics lie; "
+            f"{release.name} has no equations of its data, and `recover` gives limits of statistics; "
             "supply the correlations of its estimates"
         )
 
@@ -39,8 +39,8 @@ class OfLimits(Kind):
             )
         if statistics is not None or knowledge.known or knowledge.unit is not None:
             raise BayesreconError(
-                f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
-                "use; supply the correlations of its estimates"
+                f"{release.name} has limits of n, means and variances alone: leave out statistics=, known= and unit=, "
+                "or supply the correlations of its estimates"
             )
         rows, statements, failures = limited(release, knowledge)
         return Recovery(
@@ -67,7 +67,7 @@ _LISTED = 6  # statistics that a sentence names
 
 
 def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
-    """A note on what the missing correlations cost once the number of records is determined, instead of `note`."""
+    """A note on statistics that the missing correlations leave undetermined, if n is determined; otherwise `note`."""
     determined = {row.name for row in rows if row.estimate is not None}
     if not note.startswith(NO_CORRELATIONS) or not any(
         row.name == "n" and row.lower == row.upper is not None for row in rows
@@ -83,7 +83,7 @@ def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
 
 
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], Statements, tuple[str, ...]]:
-    """A row for every statistic, what the table says, and what is wrong where what was stated contradicts it."""
+    """A row for every statistic, the table's statements, and messages if the user's statements contradict them."""
     total = knowledge.total
     statements = release.limits(knowledge.fields, total, knowledge.factors)
     limits = dict(statements)

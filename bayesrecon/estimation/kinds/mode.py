@@ -1,4 +1,4 @@
-"""A mode of an optimiser alone: the equations of its gradient, with what is left of the optimisation."""
+"""A mode from an optimiser, without covariance: the equations of its gradient, with optimisation errors."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A fit of an optimiser: its equations hold up to optimisation errors of a size that they or iterates determine."""
+"""A fit of an optimiser: equations with optimisation errors, whose size is estimated from them or from iterates."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ class OfOptimisedFit(Kind):
 
 
 def with_ascent(problem: Problem, noise: Noise, refined: Model | None, unit: ascent.Unit) -> Problem:
-    """The problem with the optimisation errors added to those of the equations, which are weighted by them."""
+    """The problem with equations weighted by their errors, including the optimisation errors."""
     original: Any = problem.release
     release, metric, solved, size = original, problem.embedding.metric, problem.solved, 1.0
     embedding, errors, wrong = problem.embedding, problem.solved.errors, None

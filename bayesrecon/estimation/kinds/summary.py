@@ -1,6 +1,6 @@
 """A printed table, or the mean and covariance of draws: equations with errors of rounding and of sampling.
 
-Both weigh the equations, and what no data can make of the numbers contradicts them.
+Equations are weighted by these errors. If no data can have the numbers within their errors, they are contradicted.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""A trained parameter: the equations of its optimum, without errors; it is checked that any data could have it."""
+"""A trained parameter: the equations of its optimum, without errors. It is checked that some data could have it."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class OfTrained(Kind):
 
 
 def beyond_data(problem: Problem) -> tuple[str, ...]:
-    """What no data cancel of the regulariser's gradient, if that is more than training leaves."""
+    """The part of the regulariser's gradient that no data cancel, if it is larger than the error of training."""
     release, embedding = problem.release, problem.embedding
     some = release.model.dimension * 5 // 4 + 16
     # So few may have none of a rare cell: those of the basis show every feature that was found.

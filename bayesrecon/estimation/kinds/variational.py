@@ -1,4 +1,4 @@
-"""A variational fit at its optimum: equations of expectations, whose errors are those of the rule they are taken by."""
+"""A variational fit at its optimum: equations of expectations, with the errors of the quadrature rule."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ class Exm(Adversary):
 
 
 ADVERSARIES = {
-    "exm": ("the larger rise of the loss was deleted (Del-Inf-Exm): squared, log or hinge loss", Exm()),
-    "exm-absolute": ("the same with the absolute loss of a regression", Exm("absolute")),
+    "exm": ("the challenge whose loss increases more was deleted (Del-Inf-Exm): squared, log or hinge loss", Exm()),
+    "exm-absolute": ("the same with the absolute loss, for a regression", Exm("absolute")),
     "exm-hinge": ("the same with the hinge loss", Exm("hinge")),
 }

@@ -29,4 +29,4 @@ class Ins(Adversary):
         return distance(before, view.ask.after(view.features))
 
 
-ADVERSARIES = {"ins": ("the larger move of the answer was deleted (Del-Inf-Ins); needs no labels", Ins())}
+ADVERSARIES = {"ins": ("the challenge whose answer changes more was deleted (Del-Inf-Ins); needs no labels", Ins())}

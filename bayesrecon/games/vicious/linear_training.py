@@ -62,7 +62,7 @@ def train_linear(
         x: records, `(m, p)`.
         y: classes from 0 to N - 1, `(m,)`.
         ratio: weight of the reconstruction relative to the task. Zero is an honest classifier.
-        offset: whether to use the offset of the logits, which the task does not see.
+        offset: whether to use the offset of the logits, on which the task does not depend.
         scale: standard deviation of the offset, relative to the logits. It matters if the outputs are noisy.
         ridge: number added to the diagonal of S, relative to the mean variance.
 

@@ -106,11 +106,11 @@ def train(
         ratio: weight of the reconstruction relative to the task. Zero is an honest classifier without a decoder, and
             infinity is reconstruction only.
         view: input of the decoder: "logits", their "softmax", or the "sigmoid" of each.
-        centred: whether to subtract the mean of the logits, which the task does not see. Not for attributes.
+        centred: whether to subtract the mean of the logits, on which the task does not depend. Not for attributes.
         loss: reconstruction loss. Defaults to `1 - SSIM + 5 Huber`.
         classifier, decoder: networks. Default to perceptrons p-512-256-N and N-256-512-p.
         schedule: epochs, batch size, learning rate, validation share and seed.
-        checkpoint: an .npz file to resume from, see `training.fit`.
+        checkpoint: an .npz file to resume from, as in `attacks.outputs.adam_training.fit`.
         progress: called after every epoch.
 
     Raises:

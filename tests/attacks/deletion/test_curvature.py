@@ -90,7 +90,7 @@ def test_two_points_are_averaged(network):
 
 def test_what_cannot_be(network, monkeypatch):
     model, theta, records = network
-    with pytest.raises(BayesreconError, match="does not see"):
+    with pytest.raises(BayesreconError, match="is zero or not finite"):
         curvature(model, [np.full_like(theta, np.nan)], records, 1.0)
     monkeypatch.setattr("bayesrecon.attacks.deletion.curvature.MOST", 3)
     with pytest.raises(BayesreconError, match="has 15 parameters"):
@@ -121,5 +121,5 @@ def test_of_few_rows_the_mean_curvature_is_kept(network, monkeypatch):
     trace = np.trace(np.linalg.inv(root.T @ root))
     assert trace == pytest.approx(np.trace(curvature(model, theta[None], records, 2.5).matrix), rel=0.5)
     monkeypatch.setattr("bayesrecon.attacks.deletion.sketched.LARGEST", 3)
-    with pytest.raises(BayesreconError, match="parameters; at most 3 are taken"):
+    with pytest.raises(BayesreconError, match="parameters; at most 3 are supported"):
         sketched(model, theta[None], records, 2.5, 3)

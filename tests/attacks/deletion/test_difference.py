@@ -25,7 +25,7 @@ def test_the_record_between_two_modes():
 
 
 def test_two_records_are_not_one():
-    with pytest.raises(BayesreconError, match=r"differ by 2 records.*no single record"):
+    with pytest.raises(BayesreconError, match=r"differ by 2 records.*not by a single one"):
         bayesrecon.reconstruct(bayesrecon.deletion(release(), release([7, 30])))
 
 

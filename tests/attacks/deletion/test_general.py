@@ -108,7 +108,7 @@ def test_what_cannot_be(network):
     for wrong, message in (
         ({"x": public["x"]}, "lack field 'y'"),
         ({k: v[:1] for k, v in public.items()}, "at least two records"),
-        (None, "has no linear predictor: HRec takes public records"),
+        (None, "has no linear predictor: HRec needs public records"),
     ):
         with pytest.raises(BayesreconError, match=message):
             bayesrecon.reconstruct(pair, attack=HRec(public=wrong))

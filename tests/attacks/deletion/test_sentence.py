@@ -126,7 +126,7 @@ def test_without_markers_short_sentences_leave_no_trace():
     ("before", "after", "message"),
     [
         (counts([*TEXT, "one day", "two days"], 2), counts(TEXT, 2), "no single sentence"),
-        (counts([*TEXT, "one day"], 2, False), counts([*TEXT, "or so it is"], 2, False), "more after the deletion"),
+        (counts([*TEXT, "one day"], 2, False), counts([*TEXT, "or so it is"], 2, False), "count after the deletion"),
         (counts(TEXT, 2), counts(TEXT, 2), "no count differs"),
         (counts(TEXT, 2), counts(TEXT, 3), "of one length"),
         (counts(TEXT, 2) | counts(TEXT, 3), {}, "different lengths"),

@@ -75,7 +75,7 @@ def test_a_field_that_does_not_vary_is_not_visible():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: linear_decoder(MEAN, COVARIANCE[:2], WEIGHTS), "they differ"),
+        (lambda: linear_decoder(MEAN, COVARIANCE[:2], WEIGHTS), "sizes differ"),
         (lambda: linear_decoder(MEAN, COVARIANCE, WEIGHTS, noise=-1.0), "noise=-1.0"),
         (
             lambda: linear_decoder(MEAN, COVARIANCE, WEIGHTS)(np.zeros((2, 3))),
