@@ -121,5 +121,5 @@ def refuse_given(kind: str, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise BayesreconError(
-                f"{name}= has no part in what {kind} tell: public records state the distribution of their one record"
+                f"{name}= does not apply to {kind}: public records state the distribution of their one record"
             )

@@ -25,7 +25,7 @@ hierarchies with a parameter for each of five to twelve groups and one for their
 REFUSED = {
     "no count": "number of records is not determined",
     "checks": "draws and model disagree",
-    "theory": "do not cost what theory says",
+    "theory": "do not cost what the theory says",
 }
 """What a refusal says, by the word of its column."""
 SECRETS = """
