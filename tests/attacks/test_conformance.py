@@ -262,7 +262,7 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
         np.savez("draws.npz", sigma=np.random.default_rng(1).normal(18, 0.5, (2, 200)), **values)
         asked = ("reconstruct", "draws.npz", "--model", "kidscore_momiq", "--attack", "mean-record")
         assert "the mean record" in run(*asked, "--digits", 1).out
-        for option, text in (("--out", "a Guess is written to .csv"), ("--plot", "no drawing of a Guess")):
+        for option, text in (("--out", "a Guess is written to .csv"), ("--plot", "a Guess cannot be plotted")):
             refused = run(*asked, option, {"--out": "a.nc", "--plot": "a.png"}[option])
             assert (refused.code, text in refused.err) == (2, True)
     finally:
