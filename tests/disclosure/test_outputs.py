@@ -37,6 +37,6 @@ def test_it_comes_back_from_its_file(tmp_path):
     assert (back.to_dict(), repr(back)) == (found.to_dict(), repr(found))
 
 
-def test_what_has_no_part_is_refused():
-    with pytest.raises(BayesreconError, match="total= has no part"):
+def test_options_that_do_not_apply_are_refused():
+    with pytest.raises(BayesreconError, match="total= does not apply to outputs"):
         bayesrecon.diagnose(outputs(linear, Z, public=PUBLIC), total=3)

@@ -76,9 +76,9 @@ def test_a_decoder_of_ones_own():
             bayesrecon.reconstruct(release, attack=TrainedDecoding(decoder=decoder))
 
 
-def test_what_has_no_part_is_refused():
+def test_options_that_do_not_apply_are_refused():
     release = outputs(linear, linear(PRIVATE[0]), public=PUBLIC)
-    with pytest.raises(BayesreconError, match="total= has no part"):
+    with pytest.raises(BayesreconError, match="total= does not apply to outputs"):
         bayesrecon.recover(release, total=1)
     with pytest.raises(BayesreconError, match="LinearDecoding has no use for total="):
         bayesrecon.reconstruct(release, attack=LinearDecoding(), total=1)
