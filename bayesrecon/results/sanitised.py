@@ -200,7 +200,7 @@ class Sanitised(Result):
         return self._document(
             **{name: getattr(self, name) for name in names} | {"units": units},
             statistics=[asdict(statistic) for statistic in self.statistics],
-            changes=[asdict(statistic) for statistic in self.changes],
+            changes=[asdict(change) for change in self.changes],
             sentence=self.sentence,
         )
 
