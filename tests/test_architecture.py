@@ -28,10 +28,6 @@ from bayesrecon.precision import x64
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = sorted(path for folder in ("bayesrecon", "models", "posteriors") for path in (ROOT / folder).rglob("*.py"))
-EVERYTHING = [
-    *PACKAGE,
-    *sorted(p for folder in ("tests", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")),
-]
 ENGINES = {"joblib", "dask", "distributed"}
 """Run work elsewhere, and pickle for it: only what plays games and what runs on engines imports them."""
 
@@ -97,13 +93,6 @@ def test_the_core_loads_nothing_heavy_at_import():
         return (name for name in imported(at_import(tree(path).body)) if inside(name, HEAVY))
 
     assert offending(LIGHT, heavy) == {}
-
-
-def test_nobody_imports_the_folders_by_their_bare_names():
-    def bare(path):
-        return (name for name in imported(nodes_of(path)) if inside(name, {"models", "posteriors"}))
-
-    assert offending(EVERYTHING, bare) == {}
 
 
 def test_no_global_settings_and_no_pickle():

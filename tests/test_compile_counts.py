@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 MOST = {"recover": 3, "diagnose": 5}
 """The second after the first. Of all of them the model's check and its transforms are two; the rest are passes over
 draws, one for a shape, and the density beyond the outermost draws. What was added must be worth a fifth of a second to
@@ -28,6 +30,7 @@ for verb in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_few_programs_are_compiled(database):
     fresh = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
     done = subprocess.run([sys.executable, "-c", COUNT, *MOST], capture_output=True, text=True, env=fresh)

@@ -220,7 +220,8 @@ def test_the_extra_is_named(release, small, monkeypatch):
         passes(release)
 
 
-@pytest.mark.parametrize("decays", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("decays", [False, True])
 def test_a_pass_stays_on_the_device(release, small, moved, decays):
     """Anchors and coefficients go there once, a block's atoms and weights when it is their turn, a part's metric and
     scalars with it; sums come back once. Nothing else moves: JAX refuses whatever is not asked for."""

@@ -34,6 +34,7 @@ def test_records_stand_at_one_level():
     assert [weights @ ((1 - b) * (1 - c)), weights @ b, weights @ c] == pytest.approx([8, 5, 2], rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["recover", "diagnose"])
 def test_levels_are_the_only_values(verb):
     """Squares of dummies are the dummies: fewer features are left."""

@@ -94,6 +94,7 @@ def test_taken_for_abandoned_before_it_is_locked(tmp_path, monkeypatch):
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.json", "whole")]
 
 
+@pytest.mark.slow
 @posix
 def test_netcdf_on_a_full_disk_is_an_error(tmp_path):
     """A limit on the size of files stands in for a full disk: the HDF5 library crashed on both."""

@@ -72,6 +72,7 @@ def test_an_option_of_another_name_is_told():
     refused(r"no option bounds= any more; pass domain=", check_keywords, {"bounds": {"x": (2, 9)}}, "recover")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True, report_multiple_bugs=False)
 @given(
     name=st.sampled_from(["x", "age", "visits", "group"]),

@@ -55,15 +55,16 @@ def design(model: Model, x: npt.ArrayLike) -> np.ndarray:
 
 def penalty_of(model: Model) -> np.ndarray:
     """The quadratic regulariser's curvature as `(K, p + 1)`; an error for another regulariser."""
-    shape = model.split(np.zeros(model.dimension))
-    zero = {k: jnp.zeros(v.shape) for k, v in shape.items()}
-
-    def second(params: dict[str, jax.Array]) -> dict[str, jax.Array]:
-        ones = {k: jnp.ones_like(v) for k, v in params.items()}
-        return jax.jvp(jax.grad(lambda q: -model.log_prior_at(q)), (params,), (ones,))[1]
-
-    curvature = second(zero)
+    curvature = jax.device_get(_curvature_of_prior(model))
     return split_gradient(model, np.concatenate([np.ravel(curvature[p.name]) for p in model.parameters]))
+
+
+@partial(jax.jit, static_argnames="model")
+def _curvature_of_prior(model: Model) -> dict[str, jax.Array]:
+    """Minus the second derivatives of the log prior at zero, times ones."""
+    zero = {k: jnp.zeros(v.shape) for k, v in model.split(np.zeros(model.dimension)).items()}
+    ones = {k: jnp.ones_like(v) for k, v in zero.items()}
+    return jax.jvp(jax.grad(lambda params: -model.log_prior_at(params)), (zero,), (ones,))[1]
 
 
 @partial(jax.jit, static_argnames="linear")

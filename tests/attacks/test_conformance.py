@@ -109,7 +109,10 @@ def releases(model):
     }
 
 
-HEAVY = {"posterior-sampling", OptimisedFit, OptimisedMode, VariationalOptimum, LogDensity}
+HEAVY = {
+    *("posterior-sampling", "output-inversion", "score-matching", "single-records", "tilt"),
+    *(OptimisedFit, OptimisedMode, VariationalOptimum, LogDensity),
+}
 """What is compiled for seconds, and kinds on the way of which another kind has gone already."""
 
 TAKEN = [(name, made, [kind for kind in TRIED if issubclass(kind, made.takes)]) for name, made in attacks().items()]

@@ -27,6 +27,7 @@ def same(a, b, rtol):
         assert first.estimate == pytest.approx(second.estimate, rel=rtol), first.name
 
 
+@pytest.mark.slow
 def test_order_and_weights_of_draws(regression):
     """Permuting draws, or writing each twice at half the weight, changes no estimate."""
     _, release = regression
@@ -85,6 +86,7 @@ def test_a_gaussian_mean_reveals_count_and_sum_only():
     assert abs(result["mean(y)"].estimate - y.mean()) < 4.5 * result["mean(y)"].se
 
 
+@pytest.mark.slow
 def test_polynomial_features_reveal_their_squares():
     """W, Example 3.3: a cubic reveals moments of x up to order six, and no more."""
 
@@ -227,7 +229,7 @@ def test_kidiq_gives_the_published_minimiser_for_any_anchors(database, seed):
         pytest.param("sblri-blr", 22, marks=pytest.mark.slow),
         pytest.param("mesquite-mesquite", 35, marks=pytest.mark.slow),
         pytest.param("nes1996-nes", 48, marks=pytest.mark.slow),
-        ("kilpisjarvi_mod-kilpisjarvi", 6),
+        pytest.param("kilpisjarvi_mod-kilpisjarvi", 6, marks=pytest.mark.slow),
     ],
 )
 def test_rank_is_the_number_of_independent_statistics(database, name, rank):

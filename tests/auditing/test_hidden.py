@@ -47,6 +47,8 @@ SOME = [
 DEAR = {
     ("honest", "nc: log density as sample_stats/minuslogpost"),
     ("honest", "nc: pointwise terms as scalars"),
+    ("honest", "nc: pointwise terms as sample_stats/ll_i"),
+    ("honest", "nc: labels of records: patients"),
     ("malice", "nc: names of arrays carry values"),
 }
 HARMLESS = [
@@ -93,6 +95,7 @@ def test_a_log_density_gives_the_number_of_records_whatever_its_name(tmp_path):
         assert abs(count.estimate - hiding.SIZE) < 1e-6
 
 
+@pytest.mark.slow
 def test_terms_give_every_record_wherever_they_lie(tmp_path):
     path = BY_ID["honest", "nc: pointwise terms as sample_stats/ll_i"].make(tmp_path)
     found = bayesrecon.audit(path, MODEL, data=hiding.DATA, remedies=False)

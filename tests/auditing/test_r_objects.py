@@ -182,7 +182,7 @@ def test_counts_of_an_additive_model_are_those_of_its_records():
         ("coxph_strata", "it has strata"),
         ("nls_log-environments_emptied", "an environment that is empty"),
         ("randomForest", "a random part of the records"),
-        ("stanreg-stripped", "summaries of draws"),
+        pytest.param("stanreg-stripped", "summaries of draws", marks=pytest.mark.slow),
     ],
 )
 def test_estimates_that_follow_from_no_sum_over_records_say_why(name, why):

@@ -18,7 +18,8 @@ def with_terms(tmp_path, terms, posterior=lambda v: v):
     return audit(hiding.write(made, tmp_path / "fit.nc"), hiding.model(), data=DATA, remedies=False)
 
 
-@pytest.mark.parametrize("digits", [5, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [5, None])
 def test_draws_that_were_rounded_after_their_densities_were_computed(tmp_path, digits):
     def rounded(values):
         return values.astype(np.float32) if digits is None else np.vectorize(lambda x: float(f"{x:.{digits}g}"))(values)

@@ -97,6 +97,7 @@ def test_a_level_of_one_record_is_the_record():
     assert "its fitted value is the record's own response" in found.findings[0].summary
 
 
+@pytest.mark.slow
 def test_a_fit_of_statsmodels_by_what_is_known():
     rng = np.random.default_rng(5)
     x = (rng.random(60) < 0.2).astype(float)

@@ -78,6 +78,7 @@ def test_statistics(database):
     assert found.consistent
 
 
+@pytest.mark.slow
 def test_counts_of_groups(database):
     found = verdict("kidiq_with_mom_work-kidscore_mom_work").found
     assert isinstance(found, GroupsFound)

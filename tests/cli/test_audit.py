@@ -21,6 +21,7 @@ def audit_file(tmp_path, everything):
     return path
 
 
+@pytest.mark.slow
 def test_command_with_report_and_cleaned_copy(run, tmp_path, everything):
     path = audit_file(tmp_path, everything)
     options = ("--model", "kidscore_momiq", "--no-remedies", "--fix", "safe.nc", "--keep-draws", 200, "--digits", 4)

@@ -12,6 +12,7 @@ import bayesrecon
 pytestmark = pytest.mark.small
 
 
+@pytest.mark.slow
 def test_saved_results(run, database, tmp_path):
     files = {suffix: tmp_path / f"result{suffix}" for suffix in (".nc", ".json", ".csv", ".png")}
     options = ("--draws", 1000, "--json")

@@ -57,6 +57,7 @@ def test_as_a_process(database):
     assert (found["model"], done.stderr) == ("kidscore_momiq", "")
 
 
+@pytest.mark.slow
 def test_bad_input_as_a_process():
     done = module("recover", "nothing.nc")
     one_line(Outcome(done.returncode, done.stdout, done.stderr), "nothing.nc: no such file")

@@ -59,6 +59,7 @@ def one_line(outcome, *words):
     assert all(word in err for word in words), err
 
 
+@pytest.mark.slow
 def test_json_and_files(database, reconstruct, tmp_path):
     files = {suffix: tmp_path / f"records{suffix}" for suffix in (".nc", ".csv", ".png")}
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".nc"], "--plot", files[".png"])

@@ -48,7 +48,8 @@ def faces(root, as_zip=True):
     written(root, {f"img_align_celeba/00000{i}.jpg": face(60 * i) for i in (3, 1, 2)}, as_zip)
 
 
-@pytest.mark.parametrize("as_zip", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("as_zip", [True, False])
 def test_celeba(tmp_path, as_zip):
     faces(tmp_path, as_zip)
     data = celeba(tmp_path, "all")

@@ -456,6 +456,7 @@ def test_units_and_the_table(release, tmp_path):
         bayesrecon.sanitise(release, data=data, records={"school": 1.0}, unsafe_seed=0)
 
 
+@pytest.mark.slow
 def test_results_do_not_reveal_the_secret(release, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(release, ledger=book)

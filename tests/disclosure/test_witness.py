@@ -44,6 +44,7 @@ def test_witness_of_a_binary_field_gives_shares(database):
             bayesrecon.witness(release, wrong)
 
 
+@pytest.mark.slow
 def test_witness_needs_a_number_of_records(database):
     with pytest.raises(bayesrecon.BayesreconError, match="how many records"):
         bayesrecon.witness(from_posteriordb("eight_schools-eight_schools_noncentered"), "y")

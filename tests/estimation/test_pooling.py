@@ -84,6 +84,7 @@ def test_releases_of_different_data_contradict_each_other():
         bayesrecon.recover(releases[:1])
 
 
+@pytest.mark.slow
 def test_several_names_are_pooled(run, database):
     names = KIDIQ_POSTERIORS[:2]
     found = document(run("recover", *names, "--draws", 1000, "--json"))

@@ -9,6 +9,7 @@ from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import read_data
 
 
+@pytest.mark.slow
 def test_raw_second_moments_stand_in_for_invisible_variances(database):
     """A regression without intercept shows sums of squares about zero, not means."""
     release = from_posteriordb("sblrc-blr", draws=1000)

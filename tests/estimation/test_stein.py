@@ -133,6 +133,7 @@ def heavy_tailed(rng, freedom, records, draws):
     return {"variance": found[None, :, 0], "beta": found[None, :, 1:]}
 
 
+@pytest.mark.slow
 def test_another_likelihood_is_noticed():
     """A t with three degrees of freedom: no single identity is off by much, their sum is."""
     draws = heavy_tailed(np.random.default_rng(5), 3, 100, 4000)

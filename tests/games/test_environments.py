@@ -101,6 +101,7 @@ def test_other_deletions_hide_one():
     assert among.success.upper < alone.success.lower
 
 
+@pytest.mark.slow
 def test_a_newton_step_leaves_traces_that_the_next_ones_wipe_out():
     game = ComplianceGame(
         NORMALS, Logistic(), (Comparing(), Comparing(4)), notion="strong", deletion=NewtonStep(), deletions=4
@@ -131,6 +132,7 @@ def test_clearing_deletes_the_nearest():
     assert {count for *_, count in seen.kept} == {6}
 
 
+@pytest.mark.slow
 def test_a_promised_epsilon_is_held_against_the_weak_notion_alone():
     private = OutputPerturbation(epsilon=1.0)
     weak = play(ComplianceGame(NORMALS, private, (Watching("log"), Comparing())), 20, workers=1)

@@ -31,6 +31,7 @@ def test_the_score_is_the_mean_rise_of_the_zero_one_loss():
     assert 0.1 < found.scores.mean() < 0.9
 
 
+@pytest.mark.slow
 def test_scores_of_random_training_have_limits():
     tree = DecisionTreeClassifier(splitter="random", max_depth=3)
     found = memorisation(tree, DATA, 2, rows=[0, 7], trainings=60, seed=2)

@@ -9,7 +9,8 @@ from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.precision import x64
 
 
-@pytest.mark.parametrize("size", [pytest.param(5, marks=pytest.mark.slow), 33])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 33])
 def test_padding_changes_nothing(regression, size):
     """A basis of a spectrum that decays is summed with anchors of no weight, in parts of one size."""
     _, release = regression

@@ -131,6 +131,7 @@ def test_noise_and_influence(both):
             assert same(one, other)
 
 
+@pytest.mark.slow
 def test_what_hides_a_missing_parameter_is_found_by_its_slope():
     """A comparison swallows what is not a number; the slope shows the dependence all the same."""
     given = release(rectified=True)
@@ -190,7 +191,8 @@ PASSES = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(k, marks=() if k == "moments" else pytest.mark.slow) for k in PASSES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PASSES)
 def test_a_pass_stays_on_the_device(both, monkeypatch, moved, name):
     """What all parts share goes there once, axes and weight of a part with it, atoms and weights of a block when it is
     their turn; sums come back once, and are those of this process. JAX refuses whatever is not asked for."""

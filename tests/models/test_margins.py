@@ -57,6 +57,7 @@ def test_a_network_with_weight_decay_satisfies_the_conditions_of_the_margin(deca
     assert np.linalg.norm(left) < 1e-7 * np.linalg.norm(release.theta[0])
 
 
+@pytest.mark.slow
 def test_records_with_the_wrong_label_would_need_negative_multipliers(decayed):
     """The constraint bites: with labels turned around nothing cancels, and the best multipliers are zero."""
     params, data = decayed

@@ -90,6 +90,7 @@ class TestReconstruction:
         assert all("no iterations" in {text.get_text() for text in ax.texts} for ax in axes[:-1])
         assert titles(axes)[-2] == ("gap" if changes else "relative gap")
 
+    @pytest.mark.slow
     def test_hostile_names(self, tmp_path):
         fields = ("$x^", r"\$a\$ <b>&amp;", "x" * 300)
         path = tmp_path / "records.svg"

@@ -34,6 +34,7 @@ def test_the_wrong_jacobian_moves_the_count(laplace):
     assert n is None or 0.05 < abs(n - 80) < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", [3, 5])
 def test_rounded_numbers_bound_the_statistics(laplace, digits):
     mean, covariance = summaries.cut(*laplace, digits)

@@ -50,6 +50,7 @@ def test_a_chain_is_two_programs_and_the_next_call_compiles_none(compiled):
     assert not {name for name in compiled if "start" in name or "walk" in name}
 
 
+@pytest.mark.slow
 def test_chains_are_the_same_one_after_the_other_and_at_once():
     model = load("Rate_1_model")
     one, *others = (

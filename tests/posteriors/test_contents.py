@@ -409,6 +409,7 @@ CHAINS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(content=st.one_of(JSON, CHAINS))
 @LITTLE
 def test_any_json_is_read_or_refused(tmp_path, content):

@@ -42,6 +42,7 @@ def printed(digits):
     return table, pd.DataFrame([["1", r], [r, "1"]], index=["const", "age"], columns=["const", "age"])
 
 
+@pytest.mark.slow
 def test_least_squares_of_statsmodels():
     found = bayesrecon.recover(from_statsmodels(FIT))
     assert not found.failures
@@ -190,6 +191,7 @@ def test_what_is_said_of_a_fit_is_checked():
         from_statsmodels(sm.Poisson(counts, sm.add_constant(AGE), exposure=weights).fit(disp=0))
 
 
+@pytest.mark.slow
 def test_a_printed_table_bounds_the_statistics(tmp_path):
     table, correlations = printed(4)
     table.to_csv(tmp_path / "fit.csv", index_label="name")
@@ -313,6 +315,7 @@ def test_a_table_without_correlations_never_says_too_much():
             refused()
 
 
+@pytest.mark.slow
 def test_one_estimate_has_no_correlations():
     """Of n counts of mean exp(b) the standard error is `(n exp(b))^(-1/2)`."""
     lines = pd.DataFrame({"estimate": ["2.125"], "se": ["0.2500"]}, index=["const"])

@@ -31,8 +31,8 @@ def test_deletions_from_least_squares_are_rank_one_updates(monkeypatch):
     y = X @ np.random.default_rng(0).normal(size=(X.shape[1], 3)) + 1
     trained = train(model, {"x": X, "y": y})
     passes = []
-    newton = training._newton
-    monkeypatch.setattr(training, "_newton", lambda *args: passes.append(1) or newton(*args))
+    newton = training.newton
+    monkeypatch.setattr(training, "newton", lambda *args: passes.append(1) or newton(*args))
     found = retrain_without(trained.release, {"x": X, "y": y}, rows)
     assert not passes
     assert max(one.gradient for one in found) < 1e-12
@@ -60,7 +60,7 @@ def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
     outputs, y, *_ = CASES["softmax"]
     whole = train(make("softmax", outputs), {"x": X, "y": y})
     one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    monkeypatch.setattr("bayesrecon.posteriors.made.training._FULL", 0)
+    monkeypatch.setattr("bayesrecon.posteriors.made.newton.FULL", 0)
     other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
     np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
 

@@ -58,7 +58,7 @@ def added(archive, name, content=b"", mode=0):
     member = zipfile.ZipInfo(name)
     member.external_attr = mode << 16
     with zipfile.ZipFile(archive, "a") as file:
-        file.writestr(member, content, zipfile.ZIP_DEFLATED)
+        file.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/out", "a/../../out", "C:/out"])
@@ -74,6 +74,7 @@ def test_links_and_bombs_are_refused(archive, monkeypatch):
     refused("members, more than 2", read_draws, archive, trusted=True)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused(archive):
     added(archive, "zeros", bytes(2**28 + 1))
     refused("declares .* of arrays", read_draws, archive)

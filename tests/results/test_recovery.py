@@ -234,6 +234,7 @@ for content in [whole, whole[:-2000], whole[: len(whole) // 2], whole[:100], b""
 """
 
 
+@pytest.mark.slow
 def test_loading_a_damaged_file(tmp_path):
     """Whatever is cut off, one line comes back; the libraries below stay silent."""
     path = tmp_path / "file.nc"

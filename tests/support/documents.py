@@ -1,6 +1,7 @@
 """What commands print as JSON is held to its schema."""
 
 import json
+from functools import cache
 
 import jsonschema
 
@@ -16,4 +17,10 @@ def check_document(text, arguments):
         name = document["schema"]
     else:
         name = "verdicts" if "--verdict" in arguments else LISTS[arguments[0]]
-    jsonschema.validate(document, schema(name), cls=jsonschema.Draft202012Validator)
+    _validator(name).validate(document)
+
+
+@cache
+def _validator(name):
+    """Whether each is a schema is tested where the schemas are."""
+    return jsonschema.Draft202012Validator(schema(name))

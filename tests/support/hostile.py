@@ -74,7 +74,8 @@ def _short(text: str) -> bytes:
 def zipped(members: dict[str, bytes], packed: bool = False) -> bytes:
     """An archive."""
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED) as archive:
+    how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(written, "w", how, compresslevel=1) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return written.getvalue()
@@ -90,7 +91,12 @@ def _array(shape: bytes, code: bytes = b"f8", raw: bytes = b"\x8e" + struct.pack
     return PROTO + b"\x8c\x13numpy._core.numeric\x8c\x0b_frombuffer\x93(" + raw + dtype + shape + b"\x8c\x01CtR."
 
 
-PACKED = {"gz": gzip.compress, "zlib": zlib.compress, "xz": lzma.compress, "bz2": bz2.compress}
+PACKED = {  # as fast as they can
+    "gz": partial(gzip.compress, compresslevel=1),
+    "zlib": partial(zlib.compress, level=1),
+    "xz": partial(lzma.compress, preset=0),
+    "bz2": partial(bz2.compress, compresslevel=1),
+}
 UNPACK: dict[str, Callable[[], bytes]] = {
     **{f"bomb_{name}.joblib": partial(_bomb, pack) for name, pack in PACKED.items()},
     "zip_bomb.pt": lambda: zipped({"a/data.pkl": b"N.", "a/data/0": bytes(2**29)}, packed=True),

@@ -22,8 +22,16 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("percent", [0.01, pytest.param(1, marks=pytest.mark.slow)])
+LITTLE = [name for name in KINDS if "printed" not in name]  # of which a few files take little time
+
+
+@pytest.mark.parametrize(
+    ("name", "percent"),
+    [
+        *((name, 0.01) for name in LITTLE),
+        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in KINDS),
+    ],
+)
 def test_mutated_files(name, percent):
     """One in a hundred of those of `benchmarks/files/fuzz.py`, with whole verbs."""
     pytest.importorskip("zarr")

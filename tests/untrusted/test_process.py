@@ -53,6 +53,7 @@ def test_the_process_loads_little():
     assert ended.stdout == "[]\n"
 
 
+@pytest.mark.slow
 @posix
 def test_long_computing_is_ended(tmp_path, monkeypatch):
     """Inside of a C library, where no thread of the interpreter would end it; the message blames nobody."""
@@ -74,6 +75,7 @@ def test_long_computing_is_ended(tmp_path, monkeypatch):
     assert PROCESS._running is not before
 
 
+@pytest.mark.slow
 @posix
 def test_waiting_is_not_computing(tmp_path, monkeypatch):
     """A process that a busy machine does not let run for longer than its limit answers all the same."""

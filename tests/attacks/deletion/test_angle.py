@@ -73,6 +73,7 @@ def two_wines(return_X_y):
     return x[y < 2], y[y < 2]
 
 
+@pytest.mark.slow
 def test_a_move_as_short_as_rounding_tells_nothing():
     """The angle alone named a record for certain where another one had left no trace."""
     pair, table, public, n = next(games("logistic", 1.0, two_wines, 0.3, 1))

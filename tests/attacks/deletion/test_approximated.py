@@ -24,8 +24,9 @@ def deleted(found):
     return {row.name: row for row in found.deleted}
 
 
-@pytest.mark.parametrize("rows", [pytest.param([7], marks=pytest.mark.slow), [7, 30]])
-@pytest.mark.parametrize("digits", [None, *(pytest.param(k, marks=pytest.mark.slow) for k in (5, 4))])
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [[7], [7, 30]])
+@pytest.mark.parametrize("digits", [None, 5, 4])
 def test_modes_tell_which_records_were_deleted(rows, digits):
     pair = bayesrecon.deletion(laplace(DATA, digits), laplace(without(rows), digits))
     found = bayesrecon.infer_deletion(pair, DATA)
@@ -40,6 +41,7 @@ def test_modes_tell_which_records_were_deleted(rows, digits):
         assert row.upper - row.lower < (1e-5 if digits is None else 10_000 * 10.0**-digits)
 
 
+@pytest.mark.slow
 def test_candidates_without_the_deleted_record_have_no_probability():
     pair = bayesrecon.deletion(laplace(DATA), laplace(without([7])))
     found = bayesrecon.infer_deletion(pair, without([7]))

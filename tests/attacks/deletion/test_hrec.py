@@ -106,6 +106,7 @@ def test_reconstruct_takes_the_pair(diabetes):
     assert "HRec" in found._repr_html_()
 
 
+@pytest.mark.slow
 def test_candidates_of_a_trained_pair(diabetes):
     truth, pairs, public = diabetes
     model, rows = pairs[0].before.model, list(range(0, 221, 3))

@@ -9,6 +9,7 @@ from bayesrecon.posteriors import dirac
 from bayesrecon.precision import x64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("total", "strength_known"), [(None, True), (7.0, False)])
 def test_the_jacobian_is_that_of_the_equations(total, strength_known):
     release, _ = trained("softmax", 12)

@@ -54,6 +54,7 @@ def test_records_come_back_where_random_starts_fail():
     assert min(end.residual for end in ends) > 1e-3
 
 
+@pytest.mark.slow
 def test_starts_from_a_measure_alone_do_not_determine_a_square_system():
     """Under weight decay the kernel has as low a rank as there are unknowns, and the equations several solutions."""
     release, _ = two_layers(10, 2, 6, towards_start=False)

@@ -76,6 +76,7 @@ def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(images, project, tmp
         train_decoder(project, images, network=SMALL, schedule=SHORT, checkpoint=path)
 
 
+@pytest.mark.slow
 def test_double_precision_elsewhere_changes_nothing(images, project):
     plain = train_decoder(project, images, network=SMALL, schedule=SHORT)
     with x64():

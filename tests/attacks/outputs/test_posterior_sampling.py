@@ -72,6 +72,7 @@ def test_probabilities_of_cells_and_their_gradients(low, high):
     assert np.isfinite(gradient)
 
 
+@pytest.mark.slow
 def test_inversion_fits_the_outputs():
     release = outputs(curved, np.asarray(curved(PRIVATE[0])), public=PUBLIC[:300])
     found = bayesrecon.reconstruct(release, attack=OutputInversion(calibration=20, checked=20))

@@ -47,7 +47,8 @@ def test_sliced_agrees_with_exact_in_expectation(few, law, reduced):
     assert abs(values.mean() - exact) < 4.5 * values.std() / np.sqrt(len(values))
 
 
-@pytest.mark.parametrize("count, reduced", [(2, True), pytest.param(10, False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count, reduced", [(2, True), (10, False)])
 def test_slopes_are_the_gradient_of_the_objective(few, count, reduced):
     """The sweep that avoids differentiating through all atoms, against plain automatic differentiation."""
     model, metric, theta, atoms, weights, records = few

@@ -38,6 +38,7 @@ def test_a_descent_can_be_resumed(small, tmp_path):
         bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
     [WeightedRecords(n=10, steps=1000), pytest.param(ScoreMatching(n=10, steps=1000), marks=pytest.mark.slow)],

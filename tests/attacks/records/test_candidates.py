@@ -35,6 +35,7 @@ def guesses(model, theta, *unknown):
         return prior_predictions(release, rows, readout(release, rows, slots, rng), rng)
 
 
+@pytest.mark.slow
 def test_probabilities_are_averaged_over_the_draws():
     """One draw in three is sure of 1, the others say 0.2: 0.47 on average, 0.8 at the mean of the log odds."""
     theta = np.tile([[7.0, 3.0], [-1.39, -0.5], [-1.39, 0.0]], (50, 1)) + 0.01 * np.arange(150)[:, None]
@@ -59,6 +60,7 @@ def test_a_real_value_has_its_expectation_over_the_draws():
     np.testing.assert_allclose(found.sd, spread, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_fields_that_the_model_does_not_draw_have_no_guess():
     def program(unit, y=None, weight=None):
         effect = numpyro.sample("effect", dist.Normal(0, 5).expand((2,)).to_event(1))

@@ -3,6 +3,7 @@
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pytest
 
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.attacks.records.slots import make_slots
@@ -13,6 +14,7 @@ from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 
 
+@pytest.mark.slow
 def test_shared_coordinates_are_conditioned_on():
     """With more rows than coordinates a parameter that every row touches takes no part."""
 

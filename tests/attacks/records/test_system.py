@@ -74,6 +74,7 @@ def test_features_that_say_the_same_are_solved_for_once():
     np.testing.assert_allclose(both[three].sum(axis=0), found[three].sum(axis=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_halves_of_the_draws_tell_the_noise(loose):
     """Their solutions differ by twice the noise of the whole."""
     with x64():

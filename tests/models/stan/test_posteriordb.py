@@ -27,15 +27,16 @@ from bayesrecon.posteriors.made.fitted import built_file
 CODES = {"race_adj": [1, 1.5, 2], "gender": [1, 2]}  # as the twin states them; the program has them as real numbers
 POSTERIORS = [
     ("kidiq-kidscore_momiq", {}),
-    pytest.param("earnings-logearn_height", {}, marks=pytest.mark.slow),
+    ("earnings-logearn_height", {}),
     # Which ages there are is presumed of what the program compares them with.
-    pytest.param("nes1972-nes", CODES, marks=pytest.mark.slow),
+    ("nes1972-nes", CODES),
 ]
 
 
 pytestmark = pytest.mark.usefixtures("database", "hardly_optimised")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "domain"), POSTERIORS)
 def test_its_own_program_gives_what_its_twin_gives(name, domain):
     own, twin = (from_posteriordb(name, draws=1000, program=p) for p in (True, False))
