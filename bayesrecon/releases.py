@@ -48,7 +48,7 @@ class Release:
     name: str = field(default="release", kw_only=True, metadata=_STATIC)
     notes: tuple[str, ...] = field(default=(), kw_only=True, metadata=_STATIC)
 
-    if TYPE_CHECKING:  # these are fields of draws, and properties of a single atom
+    if TYPE_CHECKING:  # these are fields of draws, which override them as such, and properties of a single atom
 
         @property
         def weights(self) -> Array: ...
@@ -129,9 +129,9 @@ class PosteriorDraws(Release):
     what: ClassVar[str] = "posterior draws"
     temperature: ClassVar[float] = 1.0
 
-    weights: Array
-    chain: Array
-    log_density: Array | None = None
+    weights: Array  # pyright: ignore[reportIncompatibleMethodOverride]
+    chain: Array  # pyright: ignore[reportIncompatibleMethodOverride]
+    log_density: Array | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def _sized(self, count: int, width: int) -> str:
         beside = ", with log densities" if self.log_density is not None else ""
@@ -164,7 +164,7 @@ class OneAtom(Release):
     """A parameter that is stationary for the data: `theta (1, d)`, a Dirac mass."""
 
     temperature: ClassVar[float] = 0.0
-    log_density: ClassVar[None] = None
+    log_density: ClassVar[None] = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def weights(self) -> np.ndarray:

@@ -182,11 +182,11 @@ def parameter(name: str, shape: tuple[int, ...], support: "Constraint[Any]", tit
     base = getattr(support, "base_constraint", support)
     if _computed(base):
         raise BayesreconError(f"{title}: the bounds of {name!r} must be plain numbers, not computed in the program")
+    if base is constraints.real or base is constraints.real_vector:
+        return Parameter(name, shape)
     transform = biject_to(support)
     bounds: tuple[float, float] | None = None
-    if base is constraints.real or base is constraints.real_vector:
-        bounds = (-math.inf, math.inf)
-    elif tuple(transform.inverse_shape(shape)) == shape:
+    if tuple(transform.inverse_shape(shape)) == shape:
         low, high = _bound(base, "lower_bound"), _bound(base, "upper_bound")
         bounds = (low, high) if math.isfinite(low) or math.isfinite(high) else None
     return Parameter(name, shape, transform, bounds)

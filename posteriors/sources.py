@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError, Note, near
-from bayesrecon.model import Model, Parameter
+from bayesrecon.model import Identity, Model, Parameter
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.models.power import tempered
 from bayesrecon.models.registry import load
@@ -106,7 +106,7 @@ def accepted_draws(
     dropped = np.zeros(chains * length, bool)
     for p in model.parameters:
         dropped |= _on_boundary(p, flat[p.name])
-    theta = np.array(_unconstrain(model, flat), float)
+    theta = _unconstrained(model, flat)
     dropped |= ~np.isfinite(theta).all(axis=1)
     if dropped.mean() > 0.5:
         raise BayesreconError(
@@ -167,15 +167,22 @@ def dirac(
     if not isinstance(params, Mapping) or set(params) != set(expected):
         params = named_leaves(params)
     check_parameters(model, params)
-    values = {k: _column(p, np.asarray(params[k])[None, None])[0, 0] for k, p in expected.items()}
-    theta = np.array(model.unconstrain(values), float)
+    values = {k: _column(p, np.asarray(params[k])[None, None])[0] for k, p in expected.items()}
+    theta = _unconstrained(model, values)
     if not np.isfinite(theta).all():
         raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
-    return TrainedParameter(theta[None], model, name=name)
+    return TrainedParameter(theta, model, name=name)
+
+
+def _unconstrained(model: Model, params: dict[str, np.ndarray]) -> np.ndarray:
+    """Unconstrained draws `(T, d)`, from `(T, ...)` of every parameter. Nothing is compiled if all are real numbers."""
+    if all(isinstance(p.transform, Identity) for p in model.parameters):
+        return np.concatenate([params[p.name].reshape(len(params[p.name]), p.size) for p in model.parameters], axis=1)
+    return np.array(_transformed(model, params), float)
 
 
 @partial(jax.jit, static_argnames="model")
-def _unconstrain(model: Model, params: dict[str, np.ndarray]) -> jax.Array:
+def _transformed(model: Model, params: dict[str, np.ndarray]) -> jax.Array:
     return jax.vmap(model.unconstrain)(params)
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from flags import quickly_compiled
+from flags import optimisations, quickly_compiled
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -79,14 +79,11 @@ def optimised():
         yield
 
 
-@contextlib.contextmanager
-def optimisations(wanted):
-    import jax
-
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", not wanted)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+@pytest.fixture
+def slow_ones_optimised(request):
+    """What the slow tests of a file compile runs for long; the others wait for the compiler."""
+    with optimisations(request.node.get_closest_marker("slow") is not None):
+        yield
 
 
 def pytest_runtest_teardown(item):

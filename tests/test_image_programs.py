@@ -50,6 +50,7 @@ def end(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.large
 def test_deletions(folder, end):
     rows = end("deletion.mnist", "softmax", "--data", folder, "--part", "all", "--deletions", 2)
     (section,) = rows.values()

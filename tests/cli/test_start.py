@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from parts import slow_then_large
 
 from bayesrecon.cli import attack_options
 from bayesrecon.cli.main import SHOWN
@@ -67,6 +68,7 @@ COMMANDS = {
     "models": (),
     "posteriors": (),
 }
+LONG = {"sanitise", "fit"}  # which sample, as the demo does
 PROGRAM = """
 import numpy as np
 
@@ -103,8 +105,9 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", slow_then_large(*sorted(COMMANDS, key=lambda name: name in LONG), slow=len(COMMANDS) - len(LONG))
+)
 def test_a_second_run_compiles_nothing(command, work, cache, database):
     """JAX logs every program that it makes, and every one of them that it only reads."""
     around = {name: value for name, value in os.environ.items() if name not in SETTLED}

@@ -61,6 +61,7 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("digits", slow_then_large(4, None))
 def test_a_mean_field_bounds_what_it_does_not_tell(digits):
     """Its equations hold n and leave the means open, but for what records of the domain can have."""

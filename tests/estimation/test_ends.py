@@ -52,7 +52,7 @@ def test_draws_as_they_were_pass(law):
     assert failing(law, 2000, 3) == 0
 
 
-@pytest.mark.parametrize("law", slow_then_large(*QUICK))
+@pytest.mark.parametrize("law", slow_then_large(*QUICK, slow=0))
 def test_draws_as_they_were_pass_as_often_as_the_level_says(law):
     """Two failures in 600 releases have a probability of 0.7 % at the stated level, three of 0.03 %."""
     assert failing(law, 1000, 300) + failing(law, 4000, 300) <= 2

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
@@ -39,9 +40,13 @@ def never_empty(records):
     return records
 
 
+def written_twice(with_records):
+    return from_density(kidscore, SHAPES, RECORD, with_records, support=POSITIVE), load("kidscore_momiq")
+
+
 @pytest.fixture(scope="module", params=[plain, never_empty])
 def both(request):
-    return from_density(kidscore, SHAPES, RECORD, request.param, support=POSITIVE), load("kidscore_momiq")
+    return written_twice(request.param)
 
 
 def test_record_terms_and_the_prior_are_those_of_the_program(both):
@@ -63,11 +68,12 @@ def test_record_terms_and_the_prior_are_those_of_the_program(both):
         np.testing.assert_allclose(one, other, rtol=precision, atol=1e-11)
 
 
-@pytest.mark.slow
-def test_recovered_as_from_the_program_written_in_numpyro(both, kidiq):
-    at = np.asarray(kidiq.theta)[::10]
+@pytest.mark.parametrize("with_records", slow_then_large(never_empty, plain))
+def test_recovered_as_from_the_program_written_in_numpyro(with_records, kidiq):
+    """From 250 draws, for which the density is evaluated a million times."""
+    at = np.asarray(kidiq.theta)[::40]
     draws = {"beta": at[None, :, :2], "sigma": np.exp(at[None, :, 2])}
-    mine, twin = (bayesrecon.recover(from_draws(draws, m)).to_dataframe() for m in both)
+    mine, twin = (bayesrecon.recover(from_draws(draws, m)).to_dataframe() for m in written_twice(with_records))
     assert list(mine.index) == list(twin.index)
     columns = ["estimate", "se", "lower", "upper", "visibility"]
     np.testing.assert_allclose(mine[columns].astype(float), twin[columns].astype(float), rtol=1e-6)

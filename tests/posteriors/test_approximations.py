@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import gaussian
 
-pytestmark = pytest.mark.usefixtures("hardly_optimised")
+pytestmark = pytest.mark.usefixtures("slow_ones_optimised")
 
 
 @pytest.fixture(scope="module")

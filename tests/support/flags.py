@@ -1,5 +1,6 @@
 """What the compiler is told."""
 
+import contextlib
 import importlib.util
 import mmap
 from importlib.metadata import version
@@ -27,3 +28,14 @@ def known(flag):
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             return text.find(flag.encode()) >= 0
     return False
+
+
+@contextlib.contextmanager
+def optimisations(wanted):
+    """What is compiled meanwhile is optimised, or is not."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", not wanted)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)

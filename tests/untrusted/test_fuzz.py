@@ -12,6 +12,7 @@ from fuzz_files import KINDS, netcdf, zarr
 from fuzzed import LARGE, SLOW, VERBS, Tally, fuzz, look_through
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from parts import slow_then_large
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_draws
@@ -29,17 +30,17 @@ LITTLE = [name for name in KINDS if "printed" not in name]  # of which a few fil
     ("name", "percent"),
     [
         *((name, 0.01) for name in LITTLE),
-        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in KINDS),
+        *(case for name in KINDS for case in slow_then_large((name, 0.5), (name, 1))),
     ],
 )
 def test_mutated_files(name, percent):
-    """One in a hundred of those of `benchmarks/files/fuzz.py`, with whole verbs."""
+    """A few of those of `benchmarks/files/fuzz.py`, with whole verbs."""
     pytest.importorskip("zarr")
     count = int(max(3, 1000 * KINDS[name].share // 100 * percent))
     tally = fuzz(name, range(count))
     assert tally.failures == []
     assert sum(tally.counts.values()) == count
-    if percent == 1:
+    if count >= 30:
         assert tally.counts["refused"] > count // 20
     assert tally.peak <= LARGE, f"{tally.peak / 2**30:.1f} GiB"
     assert tally.slowest <= SLOW
@@ -144,7 +145,7 @@ def check(path):
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, *slow_then_large(150, 500)])
 def test_any_hdf5_structure(tmp_path, count):
     @given(content=FILES)
     @settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -175,7 +176,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, *slow_then_large(150, 500)])
 def test_any_zarr_metadata(tmp_path, count):
     pytest.importorskip("zarr")
     path = zarr(2)(tmp_path)
@@ -191,7 +192,7 @@ def test_any_zarr_metadata(tmp_path, count):
     run()
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, *slow_then_large(150, 500)])
 def test_any_archive(tmp_path, count):
     arrays = st.builds(
         lambda kind, shape: np.zeros(shape, kind), st.sampled_from(["f8", "i2", "?", "U3", "c8"]), SHAPES

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 import r_written
+from parts import slow_then_large
 from r_written import FIXTURES, HOSTILE, ODD
 
 from bayesrecon.errors import BayesreconError
@@ -122,7 +123,7 @@ def test_bytes_behind_the_end_are_listed(tmp_path):
     assert ("bytes after the end", "ask Ann") in [(e.where, e.values) for e in read_contents(path).entries]
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [40, *slow_then_large(150, 500)])
 def test_mutated_files(tmp_path, many):
     """`benchmarks/files/r_objects.py --fuzz` reads ten thousand."""
     path, outcomes = tmp_path / "a.rds", {"read": 0, "refused": 0}

@@ -126,6 +126,7 @@ def test_the_verbs_find_it_by_its_name(run, database):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised")
 def test_it_is_sampled_by_its_program_where_there_are_no_draws(database, tmp_path, monkeypatch):
     """As if its draws were missing."""
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
