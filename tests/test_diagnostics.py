@@ -35,6 +35,7 @@ def test_calibration_counts_every_bin():
     assert calibration_error(stated, right) == pytest.approx((0.45 + abs(2.9 - 2)) / 4)
 
 
+@pytest.mark.slow
 def test_many_series_are_not_copied_at_once():
     rng = np.random.default_rng(0)
     series, chain = rng.normal(size=(100_000, 80)), np.repeat(np.arange(4), 25_000)

@@ -66,6 +66,7 @@ def test_even_cells_and_negative_means_have_no_finding():
     assert not dominating(table([np.array([-4.0, -5, -6, -5]), np.array([900.0, 20, 30, 25])]))
 
 
+@pytest.mark.slow
 def test_intervals_hold_over_many_tables():
     rng = np.random.default_rng(1)
     seen = 0

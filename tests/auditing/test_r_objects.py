@@ -230,6 +230,7 @@ def test_the_program_beside_draws_is_taken_as_their_model():
     assert (model.coordinates, tuple(model.fields)) == (("alpha", "beta", "sigma"), ("age", "pressure"))
 
 
+@pytest.mark.slow
 def test_a_fit_of_rstanarm_gives_its_model_and_the_means_of_its_covariates():
     """Its own program includes files that lie in the package; what it is of stands in the object."""
     contents = held("stanreg-stripped.rds")

@@ -80,6 +80,7 @@ def test_what_knowing_the_number_of_records_would_tell_comes_first(tmp_path):
     assert {"var(mom_iq)", "var(y)"} <= {item.name for item in known.findings[0].evidence}
 
 
+@pytest.mark.slow
 def test_a_level_of_one_record_is_the_record():
     level = np.repeat([0, 1, 2], [20, 1, 14])
     design = pd.DataFrame(np.eye(3)[level][:, 1:], columns=["g[T.b]", "g[T.c]"])

@@ -47,6 +47,7 @@ def test_bounds_shrink_with_what_is_known(logistic_case, narrow):
     assert told["mean(dist)"].lower <= data["dist"].mean() <= told["mean(dist)"].upper
 
 
+@pytest.mark.slow
 def test_bounds_need_a_domain_and_draws(logistic_case):
     _, release, _ = logistic_case
     with pytest.raises(bayesrecon.BayesreconError, match="domain of field 'dist'"):

@@ -122,6 +122,7 @@ def test_diagnosis_is_the_same(without):
     np.testing.assert_allclose(found.noise, other.noise, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_digits_that_are_lost_leave_the_records(monkeypatch):
     """Where features taken to records and back are others, or a kernel has no factor, a basis of records is found."""
     release = regression(300)

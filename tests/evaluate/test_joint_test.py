@@ -28,6 +28,7 @@ def test_chances_are_uniform():
     assert off.probability < 1e-6
 
 
+@pytest.mark.slow
 def test_what_has_no_joint_test(regression, logistic_case):
     data, release = regression
     with pytest.raises(BayesreconError, match="lack field 'y'"):

@@ -81,6 +81,7 @@ def test_a_record_whose_squared_scores_overflow_is_told():
         assert AdaptiveEmbedding(release, np.eye(1)).tame(records).tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 def test_a_record_that_overflows_at_a_draw_in_the_middle_is_told_on_demand():
     """The slope is the largest where the scale is not the least: the worst draw is at no end of a coordinate."""
     model = model_of("truncated normal")

@@ -171,6 +171,7 @@ def test_closed_forms_of_many_coefficients_are_of_records_that_have_them():
     assert from_numpyro(own, {"group": (), "y": ()}, domain={"group": list(range(70))}).gaussian is None
 
 
+@pytest.mark.slow
 def test_functions_that_lose_digits_are_summed_densely(pairs, monkeypatch):
     monkeypatch.setattr(gaussian, "_CONDITION", 1e-3)
     (closed, dense), basis, probes, *_ = pairs["unconstrained"]

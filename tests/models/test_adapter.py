@@ -197,6 +197,7 @@ def test_from_numpyro_leaves_the_users_precision():
     assert from_numpyro(plain, XY, name="other").name == "other"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [float, np.int64, np.float32])
 def test_index_fields_reach_the_program_as_integers(kind):
     """Known designs and candidates come as floating-point numbers; `b[unit]` takes them without `.astype(int)`."""

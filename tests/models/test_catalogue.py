@@ -35,6 +35,7 @@ def test_densities_are_what_they_were(name):
             np.testing.assert_allclose(model.log_prior(theta), prior, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_numpyro_is_loaded_when_a_program_runs_and_not_before():
     script = (
         "import sys; from bayesrecon.models import load, shipped; shipped(); assert 'numpyro' not in sys.modules; "

@@ -91,6 +91,7 @@ def test_a_printed_variational_fit_bounds_the_statistics(laplace, fit):
     assert exact.estimate == pytest.approx(80, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_numbers_of_no_data(laplace):
     mean, covariance = laplace
     found = bayesrecon.recover(gaussian(MODEL, mean + 0.3, covariance, jacobian=True, digits=5))

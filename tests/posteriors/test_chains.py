@@ -64,6 +64,7 @@ def test_chains_are_the_same_one_after_the_other_and_at_once():
     assert not np.array_equal(other, one)
 
 
+@pytest.mark.slow
 def test_one_draw_in_so_many_is_kept():
     model = load("Rate_1_model")
     all_of_them = nuts(model, COIN, key=1, chains=1, draws=3 * BLOCK + 60, warmup=40).theta

@@ -75,6 +75,7 @@ def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
     assert cache_folder() == Path.home() / "Library" / "Caches" / "bayesrecon"
 
 
+@pytest.mark.slow
 def test_built_once_then_read(cache, sampler):
     built, lines = build()
     (path,) = cache.iterdir()

@@ -242,22 +242,13 @@ def elsewhere(x, y=None):
         numpyro.sample("y", dist.Normal(beta[0], jnp.sqrt(variance)), obs=y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guide", "change", "message"),
     [
         (lambda: guide_of("AutoMultivariateNormal", other), {}, "has no site variance"),
-        pytest.param(
-            lambda: guide_of("AutoMultivariateNormal", elsewhere),
-            {},
-            "transforms variance differently",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            lambda: guide_of("AutoIAFNormal"),
-            {},
-            "AutoIAFNormal is not supported; expected AutoDelta",
-            marks=pytest.mark.slow,
-        ),
+        (lambda: guide_of("AutoMultivariateNormal", elsewhere), {}, "transforms variance differently"),
+        (lambda: guide_of("AutoIAFNormal"), {}, "AutoIAFNormal is not supported; expected AutoDelta"),
         (lambda: autoguide.AutoNormal(variational.program), {}, "has not run"),
         (lambda: 3, {}, "a int is not supported"),
         (None, {"params": None}, "expected a dict"),

@@ -71,6 +71,7 @@ def several():
     return result, ratio, sizes, fields
 
 
+@pytest.mark.slow
 def test_weighted_means_and_scatter_stand_for_a_group_of_any_size(several):
     result, ratio, sizes, fields = several
     params = {"coefficient": np.array([1.0, 0.5]), "ratio": 0.7, "sigma": 1.3}

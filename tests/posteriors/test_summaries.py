@@ -72,6 +72,7 @@ def weighted_truth(weights, x, y):
     }
 
 
+@pytest.mark.slow
 def test_a_table_states_that_nothing_was_weighed():
     """A weighted fit prints the same lines, and what comes back is then weighted as well."""
     table = weighted_table(sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE).fit())

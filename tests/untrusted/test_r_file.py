@@ -83,7 +83,10 @@ def test_every_form_of_a_file_says_the_same(path):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow, pytest.mark.large]) if n == "a bomb of objects" else n for n in HOSTILE],
+    [
+        *slow_then_large("a bomb by xz", "a bomb of objects"),
+        *(name for name in HOSTILE if name not in ("a bomb by xz", "a bomb of objects")),
+    ],
 )
 def test_hostile_files_are_refused_in_one_line(tmp_path, name):
     path = tmp_path / "a.rds"

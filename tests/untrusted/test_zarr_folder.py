@@ -121,7 +121,8 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("read", [pytest.param(read_draws, marks=pytest.mark.slow), read_contents])
+@pytest.mark.slow
+@pytest.mark.parametrize("read", [read_draws, read_contents])
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs_are_refused_within_five_seconds(tmp_path, name, read):
     """Each within five seconds of computing and 500 MiB."""

@@ -104,6 +104,7 @@ def test_what_cannot_be():
         bayesrecon.infer_deletion(bayesrecon.deletion(before, wrong), DATA)
 
 
+@pytest.mark.slow
 def test_a_saved_result_loads_with_the_same_totals(tmp_path):
     found = bayesrecon.infer_deletion(bayesrecon.deletion(laplace(DATA), laplace(without([7]))), DATA)
     assert bayesrecon.load_result(found.save(tmp_path / "found.npz")).deleted == found.deleted

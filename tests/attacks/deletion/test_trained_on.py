@@ -62,6 +62,7 @@ def test_contributions_are_curvatures_times_a_change(half, monkeypatch):
         np.testing.assert_allclose(own.contributions(eta, change), found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_labels_that_nothing_predicts(loss):
     """A temperature alone ran to its end there, took the curvature for nothing and left the penalty."""

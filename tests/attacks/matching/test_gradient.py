@@ -101,6 +101,7 @@ def test_an_unknown_decay_is_found_where_records_are_determined():
         assert np.linalg.norm(each + 2 * problem.base) < 1e-8 * np.linalg.norm(problem.base)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "message"),
     [

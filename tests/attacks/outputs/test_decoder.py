@@ -85,6 +85,7 @@ def test_double_precision_elsewhere_changes_nothing(images, project):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_softmax_hides_what_is_common_to_all_logits(images, project):
     decoder = train_decoder(project, images, view="softmax", network=SMALL, schedule=SHORT)
     z = project(images.reshape(300, -1)[:5])

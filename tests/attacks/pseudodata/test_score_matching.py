@@ -58,6 +58,7 @@ def test_an_interrupted_descent_keeps_its_best(small, attack):
     assert found.gap == pytest.approx(min(row[3] for row in found.trace), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_belongs_to_what_was_stated(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"

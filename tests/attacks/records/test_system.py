@@ -87,6 +87,7 @@ def test_the_halves_of_the_draws_tell_the_noise(loose):
     np.testing.assert_allclose(whole.disagreement, (first.solution - second.solution) / 2, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_errors_of_the_solution_move(loose):
     """Against the product of all rows with all functions; the score that the pass for errors leaves is the score."""
     with x64():

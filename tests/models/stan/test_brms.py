@@ -71,7 +71,7 @@ def censored(p, r, mean):
     return np.where(r["cens"] == 0, normal(p, r, mean), beyond)
 
 
-QUICK = ("bernoulli", "(1 | g)")
+QUICK = ("bernoulli",)
 LIKELIHOODS = {
     "gaussian": normal,
     "student": lambda p, r, e: stats.t.logpdf(r["Y"], p["nu"], e, p["sigma"]),

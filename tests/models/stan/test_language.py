@@ -141,6 +141,7 @@ def test_statements_are_those_of_stan(name):
     assert gradient < (1e-5 if name in APPROXIMATE else 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["corr_matrix", "cholesky_factor_corr"])
 def test_coordinates_of_correlations_come_in_the_order_of_stan(kind):
     """Which shows from four rows on: those of matrices column by column, those of factors row by row."""

@@ -88,7 +88,6 @@ BY_HAND = {  # the programs once more, by hand
     "sblrc-blr": lambda: twin("y", {"X": (5,)}, X, BLR, scale=lambda: dist.HalfNormal(10.0)),
     "sblri-blr": lambda: twin("y", {"X": (5,)}, X, BLR, scale=lambda: dist.HalfNormal(10.0)),
 }
-QUICK = {"kilpisjarvi_mod-kilpisjarvi"}
 
 
 def letters(name):
@@ -96,7 +95,8 @@ def letters(name):
     return "".join(sorted(name))
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in BY_PROGRAM])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_PROGRAM)
 def test_what_has_no_shipped_model_is_recovered_by_its_program(database, name):
     """All rows, as by a model that is written by hand."""
     assert not any(name in entry.posteriors for entry in shipped().values())

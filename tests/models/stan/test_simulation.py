@@ -53,6 +53,7 @@ def test_later_responses_follow_earlier_ones():
     np.testing.assert_allclose(y.var(axis=0), [0, 1, 1.25, 1.3125], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_an_increment_of_a_linear_predictor():
     y = drawn(LOGIT, [0.5, 0.5, 0.5], constants={"K": 2}, sizes={"b": (2,)})["y"]
     assert abs(y.mean() - expit(1.5)) < 0.02
@@ -84,7 +85,7 @@ REAL = {
 
 @pytest.mark.parametrize(
     "density",
-    quick({**COUNTED, **REAL}, ["poisson(exp(b))", "gamma(6 * b, 2)"]),
+    quick({**COUNTED, **REAL}, ["gamma(6 * b, 2)"]),
 )
 def test_means_and_variances(density):
     kind = "array[N] int<lower=0>" if density in COUNTED else "vector[N]"
