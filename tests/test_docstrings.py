@@ -65,12 +65,16 @@ LONG = {
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
     "bayesrecon.auditing.fit_findings.audit_fit",
+    "bayesrecon.disclosure.bounds.bound",
+    "bayesrecon.disclosure.planner.plan",
     "bayesrecon.disclosure.sanitising.sanitise.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
     "bayesrecon.games.membership_game.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",
     "bayesrecon.games.vicious.network.train",
+    "bayesrecon.plots.reconstruction.plot_reconstruction",
     "bayesrecon.plots.reconstruction.plot_traces",
+    "bayesrecon.posteriors.approximated.derived_densities.evaluated",
     "bayesrecon.posteriors.approximated.guides.from_guide",
 }
 

@@ -81,6 +81,7 @@ def test_small_parts(folder, end):
     assert [row["private"] for row in rows["targets"][-3:]] == [150] * 3
 
 
+@pytest.mark.large
 def test_deleted_drawings(end, tmp_path):
     with zipfile.ZipFile(tmp_path / "images_background_small1.zip", "w") as archive:
         rng = np.random.default_rng(0)

@@ -44,10 +44,11 @@ VERBS = {
     "demo": ("demo",),
 }
 KILLED = slow_then_large(
-    ("fit", signal.SIGTERM),
-    *((verb, signal.SIGKILL) for verb in VERBS),
-    *((verb, signal.SIGTERM) for verb in VERBS if verb != "fit"),
-    slow=1 + len(VERBS),
+    ("game", signal.SIGTERM),
+    *((verb, signal.SIGKILL) for verb in VERBS if verb != "demo"),
+    ("demo", signal.SIGKILL),
+    *((verb, signal.SIGTERM) for verb in VERBS if verb != "game"),
+    slow=len(VERBS),
 )
 SCRATCH = {"recover", "diagnose", "reconstruct", "deletion"}
 """Verbs that keep draws in a scratch file, which the test has to see before it kills them."""

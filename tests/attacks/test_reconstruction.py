@@ -54,6 +54,7 @@ def test_a_perfect_match_needs_few_records(small):
     assert bayesrecon.reconstruct(release, n=FEW).relative_gap < 1e-6
 
 
+@pytest.mark.slow
 def test_the_objective_is_the_divergence_over_all_draws(small):
     """In features of a few draws, against `w'Kw/2 - w'b` accumulated over all of them."""
     _, release = small

@@ -363,6 +363,7 @@ def test_intervals_hold_where_draws_are_few_and_the_spectrum_decays():
     assert np.abs(z).max() < 3.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [bayesrecon.recover, bayesrecon.reconstruct])
 def test_more_units_than_fit_into_memory(verb, monkeypatch):
     """On 16 GiB, 100,000 units (they asked for 298 GiB); here fewer on less, refused before anything is allocated."""

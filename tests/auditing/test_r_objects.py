@@ -253,6 +253,7 @@ def test_effects_of_a_fit_of_rstanarm_come_back():
     assert np.ptp(beside_lp(model, release, data)) < 1e-9
 
 
+@pytest.mark.slow
 def test_initial_values_of_chains_give_the_means_of_covariates():
     (told,) = (f for f in looked("stanreg-stripped.rds") if "initial values" in f.title)
     assert [(i.name, i.estimate) for i in told.evidence] == [

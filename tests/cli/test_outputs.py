@@ -50,6 +50,7 @@ def test_an_input_with_errors_and_pictures(folder, run):
     assert "if the input comes from the distribution of the public records" in shown.out
 
 
+@pytest.mark.slow
 def test_an_audit_is_incomplete_without_a_decoder(folder, run):
     outcome = run(*ASKED, "--audit", "--html", "report.html", "--json")
     assert outcome.code == 3

@@ -68,7 +68,7 @@ COMMANDS = {
     "models": (),
     "posteriors": (),
 }
-LONG = {"sanitise", "fit"}  # which sample, as the demo does
+LONG = {"sanitise", "fit", "demo"}  # which sample
 PROGRAM = """
 import numpy as np
 

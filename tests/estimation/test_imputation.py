@@ -33,6 +33,7 @@ def printed():
     return drawn(2000, 2)
 
 
+@pytest.mark.slow
 def test_two_digits_tell_the_data_within_errors(printed):
     truth, release = printed
     with x64():

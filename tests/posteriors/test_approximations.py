@@ -99,6 +99,7 @@ def test_numbers_of_no_data(laplace):
     assert found["n"].estimate is None
 
 
+@pytest.mark.slow
 def test_numbers_rounded_too_far(laplace):
     mean, covariance = summaries.cut(*laplace, 1)
     found = bayesrecon.recover(gaussian(MODEL, mean, covariance, jacobian=True, digits=1))

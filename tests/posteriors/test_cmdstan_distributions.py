@@ -67,6 +67,7 @@ def test_draws_of_the_variational_law(start, tmp_path):
     assert n.verdict == "determined"
 
 
+@pytest.mark.slow
 def test_few_draws_do_not_show_that_the_ascent_ended(start, tmp_path):
     path = written(tmp_path / "fit.csv", "variational", *start, 1000, algorithm="fullrank")
     release = from_guide(MODEL, path)

@@ -100,6 +100,7 @@ def test_built_once_then_read(cache, sampler):
     assert {"bayesrecon_version_jax", "bayesrecon_version_numpyro", "bayesrecon_version_bayesrecon"} < said.keys()
 
 
+@pytest.mark.slow
 def test_the_key_is_the_run_the_data_the_program_and_the_versions(cache, monkeypatch):
     model = load("Rate_1_model")
     records = {k: np.array(v) for k, v in COIN.items()}

@@ -269,6 +269,7 @@ def test_bad_input_is_one_line(guide, change, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_another_prior_is_another_model():
     def narrow(x, y=None):
         slope = numpyro.sample("slope", dist.Normal(0, 1))

@@ -14,6 +14,7 @@ def release(rows=()):
     return gaussian(MODEL, *summaries.mode(MODEL, data, summaries.start()), jacobian=True)
 
 
+@pytest.mark.slow
 def test_the_record_between_two_modes():
     pair = bayesrecon.deletion(release(), release([7]))
     found = bayesrecon.reconstruct(pair)

@@ -102,7 +102,8 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize("term", quick(sorted(MIXED), sorted(MIXED)[:1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("term", sorted(MIXED))
 def test_a_mixture_is_drawn_by_its_component(term):
     text = f"data {{ int N; vector[N] y; }} parameters {{ real b; }} model {{ for (n in 1:N) target += {term}; }}"
     y = drawn(text, [0.5])["y"]
