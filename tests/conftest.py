@@ -94,7 +94,7 @@ def pytest_runtest_teardown(item):
 
 LARGE = 2 * 2**30  # bytes of a process: two workers, and what they start, have to fit into a machine of 8 GiB
 MORE = 2**30  # than there was left the last time, since data stay
-MAPPINGS = 30_000  # every program holds several, and Linux refuses a process more than some 65,000
+MAPPINGS = 36_000  # every program holds several, and Linux refuses a process more than some 65,000
 LEFT = [0]  # bytes, the last time
 
 

@@ -115,6 +115,7 @@ def test_candidates_of_a_binary_field():
     assert (answers * x).sum() == pytest.approx((y * x).sum(), abs=1.5)
 
 
+@pytest.mark.slow
 def test_records_stay_in_their_domain(small):
     _, release = small
     found = bayesrecon.reconstruct(release, n=FEW, domain={"y": (-4.0, 9.0)})

@@ -91,6 +91,7 @@ def test_draws_for_a_precision(database):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_summaries_are_planned_beside_draws(tmp_path):
     """A mode with its covariance at full precision leaves nothing open, digits widen its bounds, moments are draws."""
     rng = np.random.default_rng(4)

@@ -255,7 +255,7 @@ def toy(tmp_path_factory):
     return build(root, [{"a": [1.0]}]), root / "reference_posteriors/draws/draws/toy-line.json.zip"
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_any_bytes_as_reference_draws(toy, examples):
     @settings(max_examples=examples, deadline=None, derandomize=True)
     @given(content=st.binary(max_size=60) | JSON, as_zip=st.booleans())

@@ -74,6 +74,7 @@ def test_what_an_approximation_is_off_is_in_the_errors(count, runs):
     assert np.mean(held) > 0.95
 
 
+@pytest.mark.slow
 def test_the_density_of_another_law_determines_nothing():
     law = scipy.stats.multivariate_t([1, 0.5, 1], df=3)
     found = bayesrecon.recover(from_log_density(MODEL, law.logpdf, law.rvs(120, random_state=np.random.default_rng(0))))

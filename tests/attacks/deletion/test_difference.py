@@ -25,6 +25,7 @@ def test_the_record_between_two_modes():
     np.testing.assert_allclose(found.record["y"], DATA["y"][7], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_records_are_not_one():
     with pytest.raises(BayesreconError, match=r"differ by 2 records.*not by a single one"):
         bayesrecon.reconstruct(bayesrecon.deletion(release(), release([7, 30])))

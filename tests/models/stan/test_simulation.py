@@ -132,6 +132,7 @@ def test_programs_without_a_distribution_of_the_response_do_not_simulate(what):
     assert model.simulate is None
 
 
+@pytest.mark.slow
 def test_parts_of_a_sum_are_terms_of_their_own():
     """A prior in the sum of an increment belongs to no record; sums of containers stay what they are."""
     head = "data { int N; vector[N] y; } parameters { real b; } model { "
