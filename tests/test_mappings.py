@@ -9,7 +9,8 @@ from bayesrecon.running import mappings
 
 
 @pytest.fixture
-def program():
+def program(monkeypatch):
+    monkeypatch.setattr(mappings, "PAUSE", 0.0)
     compiled = jax.jit(lambda x: x + 1.0)
     compiled(1.0)
     assert compiled._cache_size() == 1
@@ -31,3 +32,12 @@ def test_every_verb_makes_room(program, monkeypatch):
     with pytest.raises(bayesrecon.BayesreconError):
         bayesrecon.recover(from_draws)
     assert program._cache_size() == 0
+
+
+def test_a_second_look_waits(program, monkeypatch):
+    looks = []
+    monkeypatch.setattr(mappings, "used", lambda: looks.append(0) or 2)
+    mappings.make_room()
+    monkeypatch.setattr(mappings, "PAUSE", 60.0)
+    mappings.make_room()
+    assert len(looks) == 1

@@ -5,12 +5,27 @@ another would exceed the limit and crash, without an error that could be caught.
 """
 
 import gc
+import math
 import sys
+import time
 from pathlib import Path
 
 _SHARE = (
     0.6  # of the allowed mappings: a call compiles about a hundred programs, and the rest has room for several hundred
 )
+
+
+PAUSE = 1.0
+"""Seconds between two looks. A look takes a millisecond, and what is compiled meanwhile a few hundred mappings."""
+
+
+class _Looked:
+    """When the mappings of this process were counted last."""
+
+    at = -math.inf
+
+
+_LOOKED = _Looked()
 
 
 def used() -> int:
@@ -34,6 +49,9 @@ def make_room() -> None:
 
     >>> make_room()
     """
-    if "jax" in sys.modules and used() > _SHARE * allowed():
+    if "jax" not in sys.modules or time.monotonic() - _LOOKED.at < PAUSE:
+        return
+    _LOOKED.at = time.monotonic()
+    if used() > _SHARE * allowed():
         sys.modules["jax"].clear_caches()
         gc.collect()

@@ -20,7 +20,9 @@ from bayesrecon.evaluate import bootstrap
 from bayesrecon.posteriors import from_sklearn
 
 
-def closed_form(x, y, solver, tolerance):
+def closed_form(x, y, solver, tolerance, rows=None):
+    """Errors, right labels, conditioning, seconds each and stated errors of records, each in turn the unknown one."""
+    rows = range(len(x)) if rows is None else rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         release = from_sklearn(LogisticRegression(tol=tolerance, solver=solver, max_iter=100_000).fit(x, y))
@@ -28,13 +30,13 @@ def closed_form(x, y, solver, tolerance):
     keep = ~np.eye(len(x), dtype=bool)
     bayesrecon.missing_record(release, {"x": x[keep[0]], "y": y[keep[0]]})
     start = time.perf_counter()
-    for i in range(len(x)):
+    for i in rows:
         found = bayesrecon.missing_record(release, {"x": x[keep[i]], "y": y[keep[i]]}, tolerance=tolerance)
         errors.append(np.sqrt(np.mean((found.record["x"] - x[i]) ** 2)))
         labels += found.record["y"] == y[i]
         conditioning.append(found.amplification)
         stated.append(found.error)
-    return np.array(errors), labels, np.array(conditioning), (time.perf_counter() - start) / len(x), np.array(stated)
+    return np.array(errors), labels, np.array(conditioning), (time.perf_counter() - start) / len(rows), np.array(stated)
 
 
 def peer(x, y, i):
