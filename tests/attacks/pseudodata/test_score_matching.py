@@ -41,7 +41,7 @@ def test_a_descent_can_be_resumed(small, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
-    [WeightedRecords(n=10, steps=1000), pytest.param(ScoreMatching(n=10, steps=1000), marks=pytest.mark.slow)],
+    [WeightedRecords(n=10, steps=1000), ScoreMatching(n=10, steps=1000)],
 )
 def test_an_interrupted_descent_keeps_its_best(small, attack):
     _, release = small
