@@ -16,14 +16,14 @@ import pytest
 from flags import known
 
 import bayesrecon
+from bayesrecon.divergence import gaussian, metric_view
+from bayesrecon.divergence.dense import DenseEmbedding
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.gaussian import GaussianEmbedding
+from bayesrecon.divergence.metric import metric_factor
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
-from bayesrecon.kernels import gaussian, metric_view
-from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.gaussian import GaussianEmbedding
-from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
@@ -283,7 +283,7 @@ DEVICES = """
 import sys; sys.path[:0] = {paths!r}
 import jax, numpy as np
 from test_engine import check, passes, release_of
-from bayesrecon.kernels import metric_view
+from bayesrecon.divergence import metric_view
 from bayesrecon.running.engine import spread, using
 metric_view.CHUNK = 2**14
 release = release_of(800)

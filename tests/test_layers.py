@@ -73,18 +73,18 @@ def after(module, line):
 
 
 PLANTED = {
-    "upwards": ("bayesrecon.kernels.dense", "from bayesrecon.estimation.span import Fit"),
+    "upwards": ("bayesrecon.divergence.dense", "from bayesrecon.estimation.span import Fit"),
     "upwards, inside a function": ("bayesrecon.results.audit", "def f():\n    import bayesrecon.plots.report"),
     "upwards, for type checkers": (
         "bayesrecon.plots.bounds",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from bayesrecon.disclosure import bounds",
     ),
     "upwards, by a string": (
-        "bayesrecon.kernels.score",
+        "bayesrecon.divergence.score",
         'import importlib\nimportlib.import_module("bayesrecon.plots")',
     ),
     "the vocabulary looks up": ("bayesrecon.types", "from bayesrecon.models.registry import load"),
-    "same rank": ("bayesrecon.kernels.score", "from bayesrecon.results.base import plain"),
+    "same rank": ("bayesrecon.divergence.score", "from bayesrecon.results.base import plain"),
     "same rank, a folder deeper": (
         "bayesrecon.attacks.records.rows",
         "from bayesrecon.disclosure.diagnosis import diagnose",
@@ -107,7 +107,7 @@ def test_a_planted_import_is_found(name):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
+        ("bayesrecon.divergence.score", "bayesrecon.divergence.dense"),
         ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.glm"),
         ("bayesrecon.plots.style", "bayesrecon.plots.forest"),
     ],

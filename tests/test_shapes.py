@@ -5,8 +5,8 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from bayesrecon.attacks.sidechannels.regression import least_squares
+from bayesrecon.divergence.metric_view import unwhitened
 from bayesrecon.estimation.deviation import whitener
-from bayesrecon.kernels.metric_view import unwhitened
 
 
 def test_a_wrong_shape_is_noticed():

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from bayesrecon.attacks.attack import Attack, attacks
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.pairs import ApproximatedPair, DrawsPair, TrainedPair
 from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.base import Result

@@ -8,14 +8,14 @@ from typing import NamedTuple, Unpack, overload
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.choice import suited
+from bayesrecon.divergence.joint import JointEmbedding
+from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.recovered import Solved, Statistics, recovered, rows_with, shown_of, solved, warned
 from bayesrecon.estimation.solve import fit
-from bayesrecon.kernels.joint import JointEmbedding
-from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, Release, StatedLimits
@@ -54,7 +54,7 @@ def recover(
 ) -> InputEstimate | Recovery:
     """Recover statistics of the private data behind a release, with standard errors.
 
-    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`). For
+    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.divergence.embedding`). For
     every function f in the span of the model's score features, the total `sum_n f(x_n)` follows exactly from mu.
 
     Errors. The standard error of a total is the sandwich `K^+ Cov(r) K^+ / T_eff`. Its Cramer-Rao floor comes from the

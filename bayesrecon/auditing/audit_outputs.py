@@ -13,11 +13,11 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
 from bayesrecon.attacks.outputs.decoding import decoded
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.divergence.alphabet import softmax_bits
+from bayesrecon.divergence.output_embedding import Answer
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
-from bayesrecon.kernels.alphabet import softmax_bits
-from bayesrecon.kernels.output_embedding import Answer
 from bayesrecon.posteriors.fits.model_outputs import answers_of, outputs
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, ordered

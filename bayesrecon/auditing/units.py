@@ -5,7 +5,7 @@ import numpy as np
 
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.score import touches
+from bayesrecon.divergence.score import touches
 from bayesrecon.results.findings import NotRun
 
 _LEVELS = 32  # largest number of values that are examined, evenly spaced

@@ -11,13 +11,13 @@ import numpy as np
 from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.disclosure.output_numbers import diagnose_outputs
+from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import Statistics, solve_release
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
 from bayesrecon.estimation.totals import part_totals, rows_of
-from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED, Release

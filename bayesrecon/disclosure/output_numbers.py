@@ -5,10 +5,10 @@ import time
 
 import numpy as np
 
+from bayesrecon.divergence.alphabet import rounding_noise, softmax_bits
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import DETERMINED, PARTLY
-from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
-from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.model import entry
 from bayesrecon.results.diagnosis import Feature
 from bayesrecon.results.input_estimate import OutputsDiagnosis

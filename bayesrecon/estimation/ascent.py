@@ -13,9 +13,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from bayesrecon.divergence.score import prior_score, total_score
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.noise import shifts
-from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import OptimisedFit, OptimisedMode, Release
 

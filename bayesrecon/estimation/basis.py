@@ -4,13 +4,13 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.definite import factor
+from bayesrecon.divergence.embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
 from bayesrecon.domains import Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.separated import independent
 from bayesrecon.estimation.spectrum import Spectrum, decompose
-from bayesrecon.kernels.definite import factor
-from bayesrecon.kernels.embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
 
 LARGER_POOL = 512
 """Size of the pool up to which generic records are added if an earlier feature is missing. Kernels with fewer features

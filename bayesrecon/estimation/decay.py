@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.domains import Domain, Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
-from bayesrecon.kernels.one_release import OneRelease
 
 _LINE, _LINES = 128, 4  # number of records on a line, and largest number of fields with a line
 _MANY = 16  # this many features on a line mean a decay, and not a polynomial of low degree that is lost in rounding

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.domains import Records
 from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.deviation import whitener
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.one_release import OneRelease
 
 _RECORDS = 1024  # of a distribution: the mean and covariance of a few hundred functions are known to a tenth or better
 _SAMPLE = 64  # of them, of which none has a predicted field by chance

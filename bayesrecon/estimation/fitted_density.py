@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.metric_view import blocks
+from bayesrecon.divergence.score import log_lik
 from bayesrecon.estimation.span import Fit
-from bayesrecon.kernels.metric_view import blocks
-from bayesrecon.kernels.score import log_lik
 from bayesrecon.model import Model, Records
 
 _BLOCK = 512  # places at once: those next to an edge are nearly as many

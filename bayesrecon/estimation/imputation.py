@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.dense import log_likelihoods
 from bayesrecon.estimation.rounding import Rounding, atoms
 from bayesrecon.estimation.span import Fit
-from bayesrecon.kernels.dense import log_likelihoods
 from bayesrecon.model import Model
 from bayesrecon.releases import Release
 

@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.divergence.embedding import Basis, MeanEmbedding, Moments, summed
 from bayesrecon.estimation.error_laws import law_of
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, summed
 
 _BLOCKS = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
 _LARGEST_SUMS = 2 * 10**8  # doubles of their sums

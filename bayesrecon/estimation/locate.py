@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
@@ -30,7 +31,6 @@ from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.spectrum import Spectrum
 from bayesrecon.estimation.statistics import components, moments
-from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
 from bayesrecon.running.draws_on_disk import as_rows

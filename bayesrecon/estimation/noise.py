@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
+from bayesrecon.divergence.score import prior_score, total_score
 from bayesrecon.estimation.intervals import EquationErrors, farthest
 from bayesrecon.inexact import Noise
-from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.model import Model, PseudoData
 from bayesrecon.releases import Release
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.span import Fit
-from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.releases import Release
 

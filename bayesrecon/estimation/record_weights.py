@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.domains import Records
 from bayesrecon.estimation.deviation import whitener
 from bayesrecon.estimation.span import Fit
-from bayesrecon.kernels.metric import metric_factor
-from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.knowledge import Knowledge
 
 TOTAL_ERROR = 0.3

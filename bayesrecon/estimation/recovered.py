@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.estimator import Estimator, generator
@@ -19,7 +20,6 @@ from bayesrecon.estimation.statistics import Library, components
 from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of, totals_of
 from bayesrecon.estimation.weighted_fits import presumed, restated, with_weighted_names
 from bayesrecon.estimation.widths import too_wide
-from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bayesrecon.divergence.definite import solution, solver
+from bayesrecon.divergence.embedding import Basis, FeatureBasis, Featured, MeanEmbedding, Moments, features_of, moderate
 from bayesrecon.domains import Records
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
@@ -13,8 +15,6 @@ from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.jackknife import jackknifed, stretches_of
 from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import Spectrum, eliminated, whole_spectrum
-from bayesrecon.kernels.definite import solution, solver
-from bayesrecon.kernels.embedding import Basis, FeatureBasis, Featured, MeanEmbedding, Moments, features_of, moderate
 from bayesrecon.releases import Release
 
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen

@@ -6,12 +6,12 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.divergence.definite import factor, solution
+from bayesrecon.divergence.embedding import Basis, FeatureBasis, MeanEmbedding
 from bayesrecon.domains import Records
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.spectrum import Spectrum
-from bayesrecon.kernels.definite import factor, solution
-from bayesrecon.kernels.embedding import Basis, FeatureBasis, MeanEmbedding
 from bayesrecon.model import PseudoData
 
 _ALIKE = 1e-12  # relative size from which basis functions count as linearly dependent at the probes

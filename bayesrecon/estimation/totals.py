@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.divergence.definite import solver
+from bayesrecon.divergence.embedding import MeanEmbedding
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.categories import known_totals, library_of
@@ -18,8 +20,6 @@ from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, Statistic
-from bayesrecon.kernels.definite import solver
-from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records
 from bayesrecon.results.row import Row

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.noise import consistent_errors, equation_errors, error_whitening, too_coarse
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
 from bayesrecon.inexact import Noise
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Model, PseudoData
 
 PASSES = 2

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.score import log_lik
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.metric import metric_factor
-from bayesrecon.kernels.score import log_lik
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
+from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64

@@ -148,10 +148,10 @@ def over_coordinates(coordinates: int) -> Numbers:
     """With one pass of the kernel in closed form, and, on a few draws and in turn, dense passes beside the two NumPy
     products of the same flops: processor time of one thread of BLAS each. The largest takes too long to do both."""
     from bayesrecon.diagnostics import evenly
+    from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+    from bayesrecon.divergence.metric import metric_factor
     from bayesrecon.estimation.anchors import Reference
     from bayesrecon.estimation.basis import find_basis
-    from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-    from bayesrecon.kernels.metric import metric_factor
     from bayesrecon.precision import x64
     from bayesrecon.running.threads import one_thread
 

@@ -17,9 +17,9 @@ import bayesrecon
 from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
 from bayesrecon.disclosure.sanitising.tilts import tilt_at
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.kernels.score import log_liks
 from bayesrecon.precision import x64
 from bayesrecon.running.engine import swept
 from bayesrecon.running.threads import one_thread

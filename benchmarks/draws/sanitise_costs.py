@@ -10,9 +10,9 @@ import numpy as np
 from bayesrecon.disclosure.sanitising.public_numbers import statistics_of
 from bayesrecon.disclosure.sanitising.supported import MOST_NATS, with_widest_cap
 from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, divergences, tilt_distribution
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.kernels.score import log_liks
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.running.threads import one_thread

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from bayesrecon.attacks.deletion.instance import deleted_instance
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.evaluate import bootstrap, clopper_pearson, divergence
 from bayesrecon.games import (
     DeletedInstance,
@@ -32,7 +33,6 @@ from bayesrecon.games import table as named
 from bayesrecon.games.data import Records
 from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstructor import Guess
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
 from benchmarks.draws.informed import closed_form

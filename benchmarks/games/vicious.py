@@ -16,9 +16,9 @@ from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.adam_training import Schedule
 from bayesrecon.attacks.outputs.decoder import train_decoder
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.divergence.similarity import structural_similarity
 from bayesrecon.evaluate import psnr, reconstruction_risk
 from bayesrecon.games.vicious import detection_scores, train
-from bayesrecon.kernels.similarity import structural_similarity
 from benchmarks.games import vicious_page
 from benchmarks.games.vicious_omniglot import characters
 from benchmarks.pictures import add_arguments, images_of

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from bayesrecon.divergence.alphabet import softmax_bits
 from bayesrecon.games.vicious import roc_area
-from bayesrecon.kernels.alphabet import softmax_bits
 from benchmarks.games.vicious import STUDY as TABLE
 from benchmarks.games.vicious_more import STUDY as MORE
 from benchmarks.games.vicious_more_page import of

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import bayesrecon
+from bayesrecon.divergence.score import gradients
 from bayesrecon.evaluate import match
-from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network
 from bayesrecon.precision import x64

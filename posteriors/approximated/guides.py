@@ -7,10 +7,10 @@ import jax
 import numpy as np
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.inexact import Ascent, Noise
-from bayesrecon.kernels.metric import metric_factor
-from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Model
 from bayesrecon.models.conversion import model_of
 from bayesrecon.models.power import tempered

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bayesrecon.divergence.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.kernels.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.precision import x64
 
 _BLOCK = 4096  # records per call of a model

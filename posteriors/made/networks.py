@@ -9,8 +9,8 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.models.losses import named_leaves

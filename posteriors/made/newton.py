@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.outer_products import bends, design, join, log_liks, penalty_of, predictor_of, slopes
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import bends, design, join, log_liks, penalty_of, predictor_of, slopes
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model
 from bayesrecon.releases import Release, TrainedParameter

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.outer_products import join, split_gradient
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import join, split_gradient
 from bayesrecon.model import Model
 from bayesrecon.posteriors.made.newton import FULL, Objective, Preconditioner, newton
 from bayesrecon.precision import in_float64

@@ -18,7 +18,7 @@ from sklearn.linear_model import Ridge
 
 import bayesrecon
 from bayesrecon.attacks.attack import Attack, attacks
-from bayesrecon.kernels.output_embedding import Outputs
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn, outputs

@@ -9,9 +9,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching, WeightedRecords
+from bayesrecon.divergence.embedding import Basis
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.kernels.embedding import Basis
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import open_database, read_data

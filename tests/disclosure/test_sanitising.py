@@ -19,10 +19,10 @@ from bayesrecon.disclosure.sanitising.supported import check_worth, with_widest_
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import divergences, tilt_at, tilt_distribution, unit_blocks
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import PseudoData
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64

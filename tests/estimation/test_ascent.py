@@ -6,8 +6,8 @@ import summaries
 import variational
 
 import bayesrecon
+from bayesrecon.divergence.score import total_score
 from bayesrecon.estimation.ascent import stationary_mean
-from bayesrecon.kernels.score import total_score
 from bayesrecon.posteriors.approximated.fitted_distribution import phi_of
 from bayesrecon.posteriors.approximated.normal import by_another_rule, whitening
 from bayesrecon.posteriors.approximated.normal import variational as derived_of

@@ -9,13 +9,13 @@ from covariates import simulated
 
 import bayesrecon
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.estimation import locate, record_weights
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.extent import Likelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import fit
-from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import x64
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon.divergence.adaptive import embedding_of
+from bayesrecon.divergence.embedding import Basis
 from bayesrecon.estimation import basis, solve
 from bayesrecon.estimation.kinds.draws import drawn_alone
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.kernels.adaptive import embedding_of
-from bayesrecon.kernels.embedding import Basis
 from bayesrecon.precision import x64
 
 WIDTH, RECORDS = 3, 200  # 11 features

@@ -11,9 +11,9 @@ from gridded import logistic, poisson
 from parts import slow_then_large
 
 import bayesrecon
+from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.estimation import basis, locate, record_weights, solve
 from bayesrecon.estimation.solve import fit
-from bayesrecon.kernels.adaptive import embedding_of
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb

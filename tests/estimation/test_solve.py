@@ -6,8 +6,8 @@ from conjugate import regression_model, sample_regression, sample_slopes, slopes
 
 import bayesrecon
 from bayesrecon import Estimator
+from bayesrecon.divergence.embedding import Moments, Stretch
 from bayesrecon.estimation.jackknife import jackknifed
-from bayesrecon.kernels.embedding import Moments, Stretch
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws
 

@@ -8,9 +8,9 @@ import pytest
 from predictors import make
 
 import bayesrecon
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import divergence
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import dirac, from_draws
 from bayesrecon.precision import x64
 

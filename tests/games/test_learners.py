@@ -70,7 +70,7 @@ def test_wide_logistic_regression_is_as_exact():
 
 def test_retrained_logistic_regression_is_stationary():
     """The gradient of the objective, relative to a record's, is at most 1e-8."""
-    from bayesrecon.kernels.score import total_score
+    from bayesrecon.divergence.score import total_score
 
     records, learner = Records(X / X.std(axis=0), CLASSES.y), Logistic()
     release = learner.release(learner.without(learner.fit(records, 3, 0), records, ROWS[0], 3, 0))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.precision import x64

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.special import expit, logit
 
-from bayesrecon.kernels.score import gradients
+from bayesrecon.divergence.score import gradients
 from bayesrecon.models import load
 from bayesrecon.models.catalogue import curves, occupancy, series
 from bayesrecon.posteriors import from_posteriordb

@@ -10,9 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from bayesrecon.divergence.outer_products import design, join, penalty_of, slopes, split_gradient
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError, version
-from bayesrecon.kernels.outer_products import design, join, penalty_of, slopes, split_gradient
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
 

@@ -6,8 +6,8 @@ import pytest
 from networks import WIDTH, trained
 
 import bayesrecon
+from bayesrecon.divergence.score import scores
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import scores
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.precision import x64

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from predictors import CASES, SCORE, X, make
 
+from bayesrecon.divergence.outer_products import penalty_of, split_gradient
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import penalty_of, split_gradient
 from bayesrecon.posteriors import dirac, from_sklearn, retrain_without, train
 from bayesrecon.posteriors.made import training
 

@@ -10,7 +10,7 @@ import networkx
 RANKS = (
     ("bayesrecon",),
     ("untrusted", "running"),
-    ("results", "kernels", "models"),
+    ("results", "divergence", "models"),
     ("plots", "posteriors", "datasets"),
     ("estimation",),
     ("verbs",),
@@ -23,7 +23,7 @@ RANKS = (
 CORE = {
     "bayesrecon",
     "results",
-    "kernels",
+    "divergence",
     "untrusted",
     "running",
     "plots",

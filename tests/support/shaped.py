@@ -9,7 +9,7 @@ import jaxtyping
 from beartype import beartype
 from jaxtyping import AbstractArray
 
-KERNELS = Path(__file__).parent.parent.parent / "bayesrecon" / "kernels"
+KERNELS = Path(__file__).parent.parent.parent / "bayesrecon" / "divergence"
 
 
 def install() -> None:
@@ -21,7 +21,7 @@ def install() -> None:
     jaxtyping.jaxtyped = _where_there_are_arrays
     jaxtyping.install_import_hook(
         [
-            *(f"bayesrecon.kernels.{path.stem}" for path in sorted(KERNELS.glob("*.py")) if path.stem != "score"),
+            *(f"bayesrecon.divergence.{path.stem}" for path in sorted(KERNELS.glob("*.py")) if path.stem != "score"),
             "bayesrecon.estimation",
             "bayesrecon.attacks",
         ],

@@ -25,9 +25,9 @@ from bayesrecon.attacks.deletion.checked_inputs import parameters_of, thetas_of,
 from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
+from bayesrecon.divergence.outer_products import design, slopes
+from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import design, slopes
-from bayesrecon.kernels.score import gradients
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion
 

@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
@@ -26,7 +27,6 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Projection
 from bayesrecon.estimation.statistics import components
-from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion
 from bayesrecon.results.recovery import Row

@@ -18,7 +18,7 @@ hypotheses. Nothing here is fitted to deletions.
 import numpy as np
 from jaxtyping import Float
 
-from bayesrecon.kernels.outer_products import slopes
+from bayesrecon.divergence.outer_products import slopes
 from bayesrecon.model import LinearPredictor
 
 _HYPOTHESES = 1500  # largest number of public records that are hypotheses

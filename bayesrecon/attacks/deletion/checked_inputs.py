@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.outer_products import predictor_of, split_gradient
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import predictor_of, split_gradient
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion

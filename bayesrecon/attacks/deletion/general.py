@@ -28,8 +28,8 @@ from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import Equations, Solution
+from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.outer_products import label_of, split_gradient
+from bayesrecon.divergence.score import total_score
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import label_of, split_gradient
-from bayesrecon.kernels.score import total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import LinearPredictor, Model, Params, Records
 from bayesrecon.releases import Release

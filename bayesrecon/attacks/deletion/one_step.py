@@ -15,8 +15,8 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.deletion.cautions import notes_of
 from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of
+from bayesrecon.divergence.outer_products import label_of, predictor_of
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import label_of, predictor_of
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.pairs import Deletion, TrainedPair

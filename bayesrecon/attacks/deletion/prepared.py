@@ -30,8 +30,7 @@ from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Deleted, Improvements
 from bayesrecon.attacks.deletion.inversion import Embedding, embed, invert_embedding
 from bayesrecon.attacks.deletion.trained_on import TrainedOn
-from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import (
+from bayesrecon.divergence.outer_products import (
     bends,
     curvatures,
     design,
@@ -40,6 +39,7 @@ from bayesrecon.kernels.outer_products import (
     predictor_of,
     slopes,
 )
+from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64

@@ -14,11 +14,11 @@ from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.cautions import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.kernels.score import log_liks
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Model, Progress, Records
 from bayesrecon.pairs import Deletion, DrawsPair

@@ -27,7 +27,7 @@ import scipy.optimize
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.outer_products import curvatures, log_liks, slopes
+from bayesrecon.divergence.outer_products import curvatures, log_liks, slopes
 from bayesrecon.model import LinearPredictor
 
 _MOST, _FEWEST, _NUMBERS = 1500, 150, 3e6  # records from which gamma is computed, and entries of their curvatures

@@ -20,11 +20,11 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.duality import CANDIDATES, lowest
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.stationary import beyond
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.releases import Approximation, TrainedParameter

@@ -13,7 +13,7 @@ import scipy.optimize
 from scipy.spatial.distance import cdist
 
 from bayesrecon.attacks.matching.equations import Equations
-from bayesrecon.kernels.score import gradients
+from bayesrecon.divergence.score import gradients
 from bayesrecon.model import Records
 
 # Records in the pool, per unknown, at least and at most. With fewer, private records have no neighbour. With more, many

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.output_embedding import Outputs
 
 LEVEL = 0.95
 """Coverage of the intervals."""

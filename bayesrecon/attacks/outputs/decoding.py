@@ -16,10 +16,10 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.estimation.estimator import generator
 from bayesrecon.json_types import Json
-from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.results.input_estimate import InputEstimate

@@ -12,9 +12,9 @@ from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import split, spread_of
 from bayesrecon.attacks.outputs.decoding import with_held_out_errors
 from bayesrecon.attacks.outputs.record_prior import check_gradient
+from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
-from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64

@@ -14,9 +14,9 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.record_prior import RecordPrior, fitted_prior, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
+from bayesrecon.divergence.output_embedding import Answer, Outputs
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.estimator import generator
-from bayesrecon.kernels.output_embedding import Answer, Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.output_embedding import Answer, Outputs
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.kernels.output_embedding import Answer, Outputs
 
 _RANK = 1e-10  # directions with a smaller variance of answers, relative to the largest, are functions of the others
 _GUMBEL = np.sqrt(6) / np.pi  # scale of an extreme-value distribution of variance one

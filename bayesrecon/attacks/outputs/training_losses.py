@@ -9,8 +9,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.similarity import structural_similarity
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.similarity import structural_similarity
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.score import scores
 from bayesrecon.estimation.span import Fit
-from bayesrecon.kernels.one_release import OneRelease
-from bayesrecon.kernels.score import scores
 from bayesrecon.model import Model, Records
 
 _ROWS = 6  # rows of the score matrix per feature, from which a record's amplitudes are computed

@@ -7,10 +7,10 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
+from bayesrecon.divergence.metric import constrained_theta
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.kernels.metric import constrained_theta
 from bayesrecon.model import Field, PseudoData, Records
 
 _MOST_COMBINATIONS = 1000  # largest number of candidates per known row; each of them is a variable

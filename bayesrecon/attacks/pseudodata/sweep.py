@@ -20,7 +20,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
-from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
+from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
 from bayesrecon.model import Model, Records
 
 _BLOCK = 100  # atoms per block of second derivatives

@@ -23,6 +23,7 @@ from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
+from bayesrecon.divergence.metric import in_coordinates, metric_factor
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures
@@ -32,7 +33,6 @@ from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.error_laws import PARTLY, SAMPLED
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.scored import ScoredDraws
-from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.score import log_liks, slopes
+from bayesrecon.divergence.score import log_liks, slopes
 from bayesrecon.model import Records, simulated
 from bayesrecon.releases import Release
 

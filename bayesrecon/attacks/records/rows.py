@@ -20,8 +20,8 @@ import scipy.linalg
 from jaxtyping import Bool, Float
 
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.score import Pairs, log_liks, scores
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import Pairs, log_liks, scores
 from bayesrecon.model import Field, Model, Records
 from bayesrecon.releases import Release
 

@@ -19,8 +19,8 @@ import scipy.sparse
 from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.score import Pairs, feature_gradients
-from bayesrecon.kernels.touched import NONE, coloured
+from bayesrecon.divergence.score import Pairs, feature_gradients
+from bayesrecon.divergence.touched import NONE, coloured
 from bayesrecon.model import Model
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
 from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.slots import Slots
+from bayesrecon.divergence.score import Pairs, base_scores, curvatures
+from bayesrecon.divergence.touched import scatter
 from bayesrecon.errors import BayesreconError, check_memory, memory
 from bayesrecon.estimation.scored import summed
 from bayesrecon.estimation.standard import Rows
-from bayesrecon.kernels.score import Pairs, base_scores, curvatures
-from bayesrecon.kernels.touched import scatter
 from bayesrecon.model import Progress, Records
 from bayesrecon.precision import x64
 from bayesrecon.releases import Release
@@ -59,7 +59,7 @@ class System:
 
     Attributes:
         base: the rows with the base value.
-        pairs: the rows' features, as in `kernels.score`.
+        pairs: the rows' features, as in `divergence.score`.
         gram: K `(M, M)`, an array or a sum of layers.
         target: b `(M,)`.
         mean: `(q, M)` mean derivatives in each slot.

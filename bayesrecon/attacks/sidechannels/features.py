@@ -12,8 +12,8 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.score import log_lik
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.kernels.score import log_lik
 from bayesrecon.model import Model, Records
 
 _POOL, _PER_LEVEL, _MOST = 96, 3, 600  # generic records: smallest number, number per level, largest number

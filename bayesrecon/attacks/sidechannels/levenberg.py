@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
+from bayesrecon.divergence.metric_view import CHUNK
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.kernels.metric_view import CHUNK
 from bayesrecon.model import Field, Model, Records
 
 _CANDIDATES = 64  # largest number of combinations of enumerated values

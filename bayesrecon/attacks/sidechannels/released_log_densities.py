@@ -24,6 +24,10 @@ from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
 from bayesrecon.attacks.sidechannels.regression import Regression, fit_totals
 from bayesrecon.attacks.sidechannels.resolution import ARITHMETIC, Resolution, resolution
 from bayesrecon.diagnostics import Z95, evenly
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.dense import log_likelihoods
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.metric import metric_factor
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
@@ -33,10 +37,6 @@ from bayesrecon.estimation.locate import follow_moments, locate
 from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.dense import log_likelihoods
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Progress, Records
 from bayesrecon.precision import in_float64

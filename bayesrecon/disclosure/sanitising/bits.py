@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.tilts import TiltDistribution
-from bayesrecon.kernels.score import log_liks
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.model import Records
 
 RECORDS = 128

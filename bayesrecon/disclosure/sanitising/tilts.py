@@ -36,10 +36,10 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
+from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.draws_on_disk import Stored, as_rows

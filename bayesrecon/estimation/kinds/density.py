@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.divergence.score import prior_score
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.span import shrunk
 from bayesrecon.estimation.weighted_equations import features_of
-from bayesrecon.kernels.score import prior_score
 from bayesrecon.releases import LogDensity, Release
 
 _AS_MUCH = 3.0  # of what no data make of a log density, what they make is off at most; measured: benchmarks/DENSITY.md

@@ -12,6 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.arrays import Stored
+from bayesrecon.divergence.adaptive import embedding_of
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.metric import in_coordinates
+from bayesrecon.divergence.one_release import OneRelease
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
@@ -30,10 +34,6 @@ from bayesrecon.estimation.solve import fit, refitted
 from bayesrecon.estimation.span import FeatureFit, Fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.estimation.standard import Rows
-from bayesrecon.kernels.adaptive import embedding_of
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.metric import in_coordinates
-from bayesrecon.kernels.one_release import OneRelease
 from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.draws_on_disk import as_rows

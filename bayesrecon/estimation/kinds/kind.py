@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 from bayesrecon.discovery import Plugins, added, discover
+from bayesrecon.divergence.metric import in_coordinates
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release
 

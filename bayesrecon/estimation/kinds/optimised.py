@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
 from bayesrecon.estimation import ascent
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.kinds.kind import Kind
@@ -13,7 +14,6 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.weighted_equations import PASSES, features_of
 from bayesrecon.inexact import Noise
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.model import Model
 from bayesrecon.releases import OptimisedFit
 

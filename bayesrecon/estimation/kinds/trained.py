@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from bayesrecon.divergence.score import prior_score
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.stationary import check_trained
-from bayesrecon.kernels.score import prior_score
 from bayesrecon.releases import TrainedParameter
 
 

@@ -10,9 +10,9 @@ import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion.general import gradient_of_deleted
+from bayesrecon.divergence.outer_products import join, split_gradient
+from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outer_products import join, split_gradient
-from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, newton_step_without, retrain_without, train, train_network
 from bayesrecon.precision import x64

@@ -8,10 +8,10 @@ from sklearn.datasets import load_diabetes, load_digits
 import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
+from bayesrecon.divergence.outer_products import split_gradient
+from bayesrecon.divergence.score import total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity
-from bayesrecon.kernels.outer_products import split_gradient
-from bayesrecon.kernels.score import total_score
 from bayesrecon.posteriors import dirac, retrain_without, train
 from bayesrecon.precision import x64
 

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import bayesrecon
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn
 from bayesrecon.precision import x64
 

@@ -8,8 +8,8 @@ import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion import trained_on
+from bayesrecon.divergence.outer_products import design, slopes, split_gradient
 from bayesrecon.evaluate import cosine_similarity
-from bayesrecon.kernels.outer_products import design, slopes, split_gradient
 from bayesrecon.posteriors import retrain_without, train
 from bayesrecon.precision import x64
 

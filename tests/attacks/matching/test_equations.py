@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from networks import problem_of, trained
 
-from bayesrecon.kernels.score import gradients
+from bayesrecon.divergence.score import gradients
 from bayesrecon.posteriors import dirac
 from bayesrecon.precision import x64
 

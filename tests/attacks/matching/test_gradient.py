@@ -8,9 +8,9 @@ from networks import CLASSES, decay_of, output, problem_of, start, trained
 
 import bayesrecon
 from bayesrecon import GradientMatching
+from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import match, ssim
-from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.precision import x64

@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder, linear_decoder
+from bayesrecon.divergence.alphabet import rounding_noise
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
-from bayesrecon.kernels.alphabet import rounding_noise
 
 RNG = np.random.default_rng(0)
 FACTOR = RNG.normal(size=(12, 12))

@@ -9,7 +9,7 @@ from answered import design, parts
 
 from bayesrecon.attacks.records.dense import halves_of, solved, units_of
 from bayesrecon.attacks.records.system import make_system
-from bayesrecon.kernels.score import feature_gradients
+from bayesrecon.divergence.score import feature_gradients
 from bayesrecon.models import load
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws

@@ -3,8 +3,8 @@ import math
 
 import pytest
 
+from bayesrecon.divergence.alphabet import softmax_bits
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.alphabet import softmax_bits
 
 
 @pytest.mark.parametrize(

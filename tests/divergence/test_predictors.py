@@ -9,8 +9,8 @@ import pytest
 from jax.scipy.special import gammaln, logsumexp
 from quick import quick
 
-from bayesrecon.kernels import score
-from bayesrecon.kernels.predictors import derivatives_along, predictors_of, whitened
+from bayesrecon.divergence import score
+from bayesrecon.divergence.predictors import derivatives_along, predictors_of, whitened
 from bayesrecon.precision import x64
 
 WIDTH = 8

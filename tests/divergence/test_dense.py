@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.divergence.dense import DenseEmbedding
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.metric import metric_factor
 from bayesrecon.precision import x64
 
 

@@ -19,13 +19,13 @@ from jaxtyping import Float, Int
 
 from bayesrecon.arrays import Array, Stored
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.definite import largest
-from bayesrecon.kernels.embedding import Basis, Influence, LostDigits, Moments, Stretch
-from bayesrecon.kernels.metric_view import CHUNK, Part, View
-from bayesrecon.kernels.record_products import kernel_between, own_kernel
-from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
-from bayesrecon.kernels.sums import KernelSums, ValueSums, compiled_on_devices, covariance, kernels, numbers, plus
-from bayesrecon.kernels.touched import Touched, coloured, pays
+from bayesrecon.divergence.definite import largest
+from bayesrecon.divergence.embedding import Basis, Influence, LostDigits, Moments, Stretch
+from bayesrecon.divergence.metric_view import CHUNK, Part, View
+from bayesrecon.divergence.record_products import kernel_between, own_kernel
+from bayesrecon.divergence.score import along_coordinates, gradients, prior_score, touches
+from bayesrecon.divergence.sums import KernelSums, ValueSums, compiled_on_devices, covariance, kernels, numbers, plus
+from bayesrecon.divergence.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
 

@@ -8,9 +8,9 @@ import pytest
 from families import model_of
 
 import bayesrecon
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws

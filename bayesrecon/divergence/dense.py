@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
-from bayesrecon.kernels.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
-from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
-from bayesrecon.kernels.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus
+from bayesrecon.divergence.embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
+from bayesrecon.divergence.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
+from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
+from bayesrecon.divergence.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import on_host, placed, pooled, spread
 

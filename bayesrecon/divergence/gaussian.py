@@ -1,4 +1,4 @@
-"""The kernel mean embedding of a Gaussian linear regression, in closed form (`kernels.monomials`)."""
+"""The kernel mean embedding of a Gaussian linear regression, in closed form (`divergence.monomials`)."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.arrays import Array, Stored
-from bayesrecon.kernels import gaussian_passes as passes
-from bayesrecon.kernels.definite import by_triangle, factor, largest, solver
-from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, Moments, Stretch
-from bayesrecon.kernels.metric_view import Part, View, unwhitened
-from bayesrecon.kernels.monomials import Frame
-from bayesrecon.kernels.products import Products
-from bayesrecon.kernels.score import prior_score
-from bayesrecon.kernels.sums import covariance
+from bayesrecon.divergence import gaussian_passes as passes
+from bayesrecon.divergence.definite import by_triangle, factor, largest, solver
+from bayesrecon.divergence.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, Moments, Stretch
+from bayesrecon.divergence.metric_view import Part, View, unwhitened
+from bayesrecon.divergence.monomials import Frame
+from bayesrecon.divergence.products import Products
+from bayesrecon.divergence.score import prior_score
+from bayesrecon.divergence.sums import covariance
 from bayesrecon.model import GaussianPredictor, Records
 from bayesrecon.running.draws_on_disk import mean_and_covariance
 from bayesrecon.running.engine import block_entries, on_host, placed, pooled

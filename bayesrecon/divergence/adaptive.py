@@ -9,12 +9,20 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array, Stored
-from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, MeanEmbedding, Moments
-from bayesrecon.kernels.gaussian import GaussianEmbedding
-from bayesrecon.kernels.metric import fold_factors, metric_factor
-from bayesrecon.kernels.metric_view import View
-from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.divergence.dense import DenseEmbedding
+from bayesrecon.divergence.embedding import (
+    Basis,
+    Coordinates,
+    FeatureBasis,
+    Influence,
+    LostDigits,
+    MeanEmbedding,
+    Moments,
+)
+from bayesrecon.divergence.gaussian import GaussianEmbedding
+from bayesrecon.divergence.metric import fold_factors, metric_factor
+from bayesrecon.divergence.metric_view import View
+from bayesrecon.divergence.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
 from bayesrecon.running.threads import threads_for

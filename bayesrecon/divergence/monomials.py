@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.products import Fold
+from bayesrecon.divergence.products import Fold
 
 
 @jax.tree_util.register_dataclass

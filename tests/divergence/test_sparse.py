@@ -10,13 +10,13 @@ import pytest
 from numpyro import distributions as dist
 from parts import slow_then_large
 
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.dense import DenseEmbedding
+from bayesrecon.divergence.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.divergence.sparse import SparseEmbedding, chunk_of
+from bayesrecon.divergence.touched import NONE, Touched
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
-from bayesrecon.kernels.sparse import SparseEmbedding, chunk_of
-from bayesrecon.kernels.touched import NONE, Touched
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
@@ -77,7 +77,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
 @pytest.mark.slow
 def test_sparse_scores_equal_dense_ones(both, monkeypatch):
     dense, sparse, _, probes = both
-    monkeypatch.setattr("bayesrecon.kernels.adaptive._LARGE", 0)
+    monkeypatch.setattr("bayesrecon.divergence.adaptive._LARGE", 0)
     with x64():
         assert same(*(e.scores(probes, np.arange(0, 600, 50)) for e in (dense, sparse)))
 
@@ -114,7 +114,7 @@ def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypa
         basis = find_basis(dense, Reference(dense.release.model.fields), np.random.default_rng(1))[1]
         one, other = (e.moments(basis).gram for e in (dense, sparse))
         assert np.array_equal(one, other)
-        monkeypatch.setattr("bayesrecon.kernels.sparse._CONDITION", np.inf)
+        monkeypatch.setattr("bayesrecon.divergence.sparse._CONDITION", np.inf)
         assert not np.array_equal(one, sparse.moments(basis).gram)
 
 
@@ -159,7 +159,7 @@ def test_records_that_touch_everything_are_left_dense():
 @pytest.mark.slow
 def test_an_engine_takes_the_parts(both, monkeypatch):
     _, adaptive, basis, probes = both
-    monkeypatch.setattr("bayesrecon.kernels.sparse.CHUNK", 2**9)
+    monkeypatch.setattr("bayesrecon.divergence.sparse.CHUNK", 2**9)
     y = np.random.default_rng(3).normal(size=basis.size)
 
     def sums():
@@ -197,7 +197,7 @@ def test_a_pass_stays_on_the_device(both, monkeypatch, moved, name):
     """What all parts share goes there once, axes and weight of a part with it, atoms and weights of a block when it is
     their turn; sums come back once, and are those of this process. JAX refuses whatever is not asked for."""
     _, adaptive, basis, probes = both
-    monkeypatch.setattr("bayesrecon.kernels.sparse.CHUNK", 2**12)
+    monkeypatch.setattr("bayesrecon.divergence.sparse.CHUNK", 2**12)
     sparse, y = adaptive.sparse, np.random.default_rng(3).normal(size=basis.size)
 
     def sums():

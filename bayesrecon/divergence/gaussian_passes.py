@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.monomials import Expansion, Frame
-from bayesrecon.kernels.products import Fold, Products, Squares
+from bayesrecon.divergence.monomials import Expansion, Frame
+from bayesrecon.divergence.products import Fold, Products, Squares
 from bayesrecon.model import GaussianPredictor, Model
 from bayesrecon.running.engine import on_host, placed, spread
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from bayesrecon.divergence.similarity import structural_similarity
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.similarity import structural_similarity
 from bayesrecon.precision import x64
 
 similarity = jax.jit(structural_similarity)

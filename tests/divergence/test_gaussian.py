@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon.divergence import gaussian
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.embedding import Basis, LostDigits
+from bayesrecon.divergence.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
 from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.draws import slopes_at_every_atom
-from bayesrecon.kernels import gaussian
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.embedding import Basis, LostDigits
-from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64

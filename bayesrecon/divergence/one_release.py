@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.divergence.embedding import Featured, MeanEmbedding
 from bayesrecon.domains import Records
-from bayesrecon.kernels.embedding import Featured, MeanEmbedding
 from bayesrecon.model import Atoms, Progress
 
 

@@ -1,4 +1,4 @@
-"""The kernel of the monomials of a regression (`kernels.monomials`), from sums over the draws.
+"""The kernel of the monomials of a regression (`divergence.monomials`), from sums over the draws.
 
 Sums of products of rows with themselves have one triangle worked on, in one place of memory.
 

@@ -4,7 +4,7 @@ Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v
 columns of a metric factor `Sigma^(1/2)` as directions, the first ones are the whitened scores phi, and the second ones
 sum to the trace `tr(Sigma Hess l)`. Forward sweeps compute both. All atoms share the directions, so the tangents of a
 linear predictor are computed once for all draws. A likelihood that depends on few linear predictors is only
-differentiated along these (`kernels.predictors`). At temperature 0 there is one atom and no trace, so one reverse sweep
+differentiated along these (`divergence.predictors`). At temperature 0 there is one atom and no trace: one reverse sweep
 per record is enough for any number of parameters.
 """
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesrecon.arrays import Array
-from bayesrecon.kernels.predictors import Slopes, derivatives_along, predictors_of, whitened
+from bayesrecon.divergence.predictors import Slopes, derivatives_along, predictors_of, whitened
 from bayesrecon.model import Model, Records
 
 Pairs = tuple[Records, Records, Records]
