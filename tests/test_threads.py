@@ -30,13 +30,9 @@ def test_one_thread_and_those_of_before(three):
     one = [1] * len(three)
     with threads.one_thread():
         assert used() == one
-        with threads.one_thread(), threads.threads_for(1e12):
-            assert used() == three
-            with threads.threads_for(10):
-                assert used() == three
-        assert used() == one
-        with threads.threads_for(10):
+        with threads.one_thread():
             assert used() == one
+        assert used() == one
     assert used() == three
 
 

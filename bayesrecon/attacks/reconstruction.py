@@ -44,7 +44,7 @@ def reconstruct(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Reconstructed: ...
-@verb(uses=None, alone=False)
+@verb(uses=None)
 def reconstruct(
     release: object,
     *,

@@ -1,7 +1,6 @@
 """The mean embedding of one release: in closed form if the model has one, and otherwise by dense or sparse passes,
 whichever cost less for the records."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +24,6 @@ from bayesrecon.divergence.metric_view import View
 from bayesrecon.divergence.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
-from bayesrecon.running.threads import threads_for
 
 _SAMPLE = 64  # number of atoms from which the information of a record is computed
 _FEW = 91  # up to this number of monomials (twelve coefficients) the closed form is always the cheapest
@@ -119,36 +117,27 @@ class AdaptiveEmbedding(View):
         label: str = "summing over the draws",
         stretches: int = 1,
     ) -> Moments:
-        with self._threads(basis):
-            try:
-                return self._passes(basis).moments(basis, atoms, label, stretches)
-            except LostDigits:
-                return self.dense.moments(basis, atoms, label, stretches)
+        try:
+            return self._passes(basis).moments(basis, atoms, label, stretches)
+        except LostDigits:
+            return self.dense.moments(basis, atoms, label, stretches)
 
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
-        with self._threads(basis):
-            try:
-                return self._passes(basis, probes).cross(basis, probes, atoms)
-            except LostDigits:
-                return self.dense.cross(basis, probes, atoms)
+        try:
+            return self._passes(basis, probes).cross(basis, probes, atoms)
+        except LostDigits:
+            return self.dense.cross(basis, probes, atoms)
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
-        with self._threads(basis):
-            return self._passes(basis).noise(basis, y)
+        return self._passes(basis).noise(basis, y)
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> Float[np.ndarray, "r r"]:
-        with self._threads(basis):
-            return self._passes(basis).normal_noise(basis, simulated=simulated)
+        return self._passes(basis).normal_noise(basis, simulated=simulated)
 
     def influence(self, basis: Basis, y: Float[np.ndarray, " r"], b: Float[np.ndarray, "r S"]) -> Influence:
-        with self._threads(basis):
-            return self._passes(basis).influence(basis, y, b)
-
-    def _threads(self, basis: Basis) -> AbstractContextManager[object]:
-        rows = self.equations if self.closed is None else self.size
-        return threads_for(rows * basis.size**2)
+        return self._passes(basis).influence(basis, y, b)
 
 
 def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:

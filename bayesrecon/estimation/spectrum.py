@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float, Int
 
-from bayesrecon.running.threads import one_thread, threads_for
+from bayesrecon.running.threads import on_one_thread
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
 # square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR
@@ -53,6 +53,7 @@ class Ends(Protocol):
     ends: ClassVar[bool]
 
 
+@on_one_thread
 def decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     """Spectrum, pivots and basis of a score matrix `(rows, M)`.
 
@@ -64,11 +65,6 @@ def decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np
         The `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
         `scores[:, pivots] @ A` has orthonormal columns.
     """
-    with one_thread(), threads_for(scores.size * scores.shape[1]):
-        return _decompose(scores, finite, law)
-
-
-def _decompose(scores: np.ndarray, finite: bool, law: Ends) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):  # far from the data, scores or their squares do
         length = np.sqrt(np.einsum("ij,ij->j", scores, scores))
     alive = np.flatnonzero((length > 0) & np.isfinite(length))

@@ -1,7 +1,7 @@
-"""Run BLAS with one thread for small matrices.
+"""Run BLAS with one thread.
 
-Several threads make small solves slower. If other processes keep the cores busy, the threads also wait for each other:
-a triangular solve with six unknowns can then take a thousand times as long.
+The threads of a BLAS wait in a loop for each other. While another process has one of the cores, a triangular solve with
+six unknowns can take a thousand times as long; on idle cores most products of a verb gain nothing from a second thread.
 """
 
 import functools
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_LARGE = 2**31  # multiplications, about half a second on one thread; smaller products do not profit from threads
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -21,42 +20,26 @@ R = TypeVar("R")
 class _Threads:
     """The number of BLAS threads of this process.
 
-    The setting belongs to the process. The thread that changes it first owns it until it is done, and other threads use
-    the same setting.
+    The setting belongs to the process, and only the thread that made it can undo it. The outermost
+    block of the first thread sets it; blocks inside it, and those of other threads meanwhile, use what is set.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._single, self._multiple = 0, 0  # open blocks that requested one thread, and all threads
-        self._owner: int | None = None
+        self._lock, self._open = threading.Lock(), False
         self._controller: ThreadpoolController | None = None
-        self._limit: AbstractContextManager[object] | None = None
 
     @contextmanager
-    def requested(self, single: int, multiple: int) -> Generator[None]:
+    def one(self) -> Generator[None]:
         with self._lock:
-            owns = self._owner in (None, threading.get_ident())
-            self._owner = threading.get_ident() if owns else self._owner
-        if not owns:
+            inside, self._open = self._open, True
+        if inside:
             yield
             return
-        self._change(single, multiple)
         try:
-            yield
+            with self._get_controller().limit(limits=1, user_api="blas"):
+                yield
         finally:
-            self._change(-single, -multiple)
-
-    def _change(self, single: int, multiple: int) -> None:
-        self._single, self._multiple = self._single + single, self._multiple + multiple
-        limited = self._single > 0 and not self._multiple
-        if limited and self._limit is None:
-            self._limit = self._get_controller().limit(limits=1, user_api="blas")
-            self._limit.__enter__()
-        elif not limited and self._limit is not None:
-            self._limit.__exit__(None, None, None)
-            self._limit = None
-        if not self._single + self._multiple:
-            self._owner = None
+            self._open = False
 
     def _get_controller(self) -> "ThreadpoolController":
         if self._controller is None:  # finding the libraries takes a thousand times as long as setting their threads
@@ -72,12 +55,7 @@ _THREADS = _Threads()
 
 def one_thread() -> AbstractContextManager[None]:
     """Context manager in which BLAS uses one thread."""
-    return _THREADS.requested(1, 0)
-
-
-def threads_for(multiplications: float) -> AbstractContextManager[None]:
-    """Context manager for a product or decomposition inside `one_thread`. Large ones get all threads."""
-    return _THREADS.requested(0, int(multiplications > _LARGE))
+    return _THREADS.one()
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:

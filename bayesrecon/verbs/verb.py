@@ -8,7 +8,6 @@ is set to one. If release and model do not belong together, numbers are only sho
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
@@ -109,7 +108,6 @@ def verb(
     uses: Sequence[str] | None = KNOWS,
     instead: str = "`recover` takes it",
     opens: Callable[[object, object], Released | list[Release]] = opened,
-    alone: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that turns a function of an opened release and keywords into a verb.
 
@@ -121,7 +119,6 @@ def verb(
         uses: names of the attacker's knowledge that the verb uses; None if the attack decides.
         instead: what accepts other kinds of releases, or why nothing does; the end of the error message.
         opens: function that turns an argument and its model into a release.
-        alone: whether to use one BLAS thread, which is fastest for small solves.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -136,7 +133,7 @@ def verb(
             if uses is not None:
                 check_keywords({k: v for k, v in options.items() if k in KNOWS or k not in keywords}, name, uses)
             make_room()
-            with x64(), one_thread() if alone else nullcontext():
+            with x64(), one_thread():
                 release = opens(source, model)
                 for member in release if isinstance(release, list) else [release]:
                     refuse_others(member, takes, name, instead)

@@ -257,15 +257,15 @@ def beside_others(_: int) -> Numbers:
     from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.running import threads
 
-    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.requested
+    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.one
     bayesrecon.recover(release)
 
     found: dict[str, list[float]] = {}
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
         for _ in range(5):
-            for what, ask in (("one thread", asked), ("all threads", lambda few, many: contextlib.nullcontext())):
-                threads._THREADS.requested = ask  # type: ignore[method-assign]
+            for what, ask in (("one thread", asked), ("all threads", contextlib.nullcontext)):
+                threads._THREADS.one = ask  # type: ignore[method-assign]
                 start = time.process_time()
                 found.setdefault(f"{what}, s", []).append(timed(lambda: bayesrecon.recover(release))[0])
                 found.setdefault(f"{what}, CPU s", []).append(time.process_time() - start)

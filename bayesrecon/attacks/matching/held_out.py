@@ -15,7 +15,7 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.verbs.verb import verb
 
 
-@verb(uses=None, alone=False)
+@verb(uses=None)
 def held_out_residual(
     release: Exact, attack: GradientMatching, *, share: float = 0.2, key: Key = 0, **knows: Unpack[Knows]
 ) -> float:
