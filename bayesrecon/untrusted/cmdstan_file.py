@@ -40,7 +40,11 @@ _LONGEST_ROW = 2**28  # bytes
 COMMENT_LETTERS = 2**24
 """Letters that are kept of all comments of a file."""
 
-_MISSING = re.compile(rb"(^|,)\s*NA\s*(?=,|\r?\n?$)")  # as R and Stan's own transforms write what is missing
+_WORD = re.compile(
+    rb"(?i)(^|,)\s*(NA|true|false)\s*(?=,|\r?\n?$)"
+)  # missing values, and truth values of Julia, R, Python
+_MEANING = {b"na": b"nan", b"true": b"1", b"false": b"0"}
+_LETTERS = (b"A", b"r", b"R", b"l", b"L")  # one of which each such word has, and no number
 
 
 class CmdStanFile:
@@ -208,15 +212,17 @@ class CmdStanFile:
 
 
 def _plain(line: bytes) -> bytes:
-    """A row without quotes, with nan for missing values."""
+    """A row without quotes, with nan for missing values and 1 and 0 for truth values."""
     if b'"' in line:
         line = line.replace(b'"', b"")
-    return _MISSING.sub(rb"\1nan", line) if b"NA" in line else line
+    if any(letter in line for letter in _LETTERS):
+        return _WORD.sub(lambda word: word[1] + _MEANING[word[2].lower()], line)
+    return line
 
 
 def _numbers(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
-        yield _plain(line.encode()).decode() if "NA" in line or '"' in line else line
+        yield _plain(line.encode()).decode()
 
 
 def _whole(line: bytes, columns: int, where: str) -> np.ndarray:

@@ -337,6 +337,8 @@ def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: S
 def as_table(path: str | Path) -> bool:
     """Whether a file is a table of estimates: a line of it names a column of estimates and one of their errors.
 
+    A file that has nothing but numbers below its first line names no estimate.
+
     >>> _ = Path("fit.csv").write_text("name,estimate,std. error\\nsigma,1.2,0.1\\n")
     >>> as_table("fit.csv")
     True
@@ -348,6 +350,9 @@ def as_table(path: str | Path) -> bool:
         return True
     with path.open(encoding="utf-8", errors="replace") as file:
         lines = file.read(_SNIFFED).splitlines()[:_FIRST]
+    below = [cell for line in lines[1:] for cell in re.split(r"[\s,;]+", line.strip()) if cell]
+    if below and all(re.fullmatch(NUMBER, cell) for cell in below):  # such as draws of a parameter "sd"
+        return False
     if path.suffix.lower() == ".txt":
         return bool(grid_of(lines)[0] or models_of(lines)[0])
     rows = [row for row in rows_of("\n".join(lines)) if row]

@@ -212,6 +212,9 @@ def test_draws_with_parameters_of_these_names_are_no_table(tmp_path):
     path = tmp_path / "draws.csv"
     path.write_text("alpha,beta,sd\n0.1,0.2,0.3\n0.2,0.1,0.4\n")
     assert not as_table(path)
+    path = tmp_path / "weighted.txt"
+    path.write_text("weight logl beta sd\n1.684e-09 -6.78e+01 6.602e-01 5.9e-01\n2.9e-08 -62.1 9.7e-01 0.7\n")
+    assert not as_table(path)
 
 
 def test_text_without_a_table(tmp_path):

@@ -56,6 +56,17 @@ def test_missing_values_are_not_numbers(tmp_path):
     np.testing.assert_array_equal(read_contents([path]).draws.values["ratio"][0], ratio)
 
 
+@pytest.mark.parametrize("yes, no", [("true", "false"), ("TRUE", "FALSE"), ("True", "False")])
+def test_truth_values_are_one_and_zero(tmp_path, yes, no):
+    path = tmp_path / "chain.csv"
+    head, *lines = table(ROWS, "lp__,coef.1,coef.2,sigma", head="").splitlines()
+    words = [yes if i % 3 else no for i in range(len(lines))]
+    path.write_text("\n".join([head + ",accepted", *(f"{li},{w}" for li, w in zip(lines, words, strict=True))]) + "\n")
+    expected = [float(w == yes) for w in words]
+    assert read_draws(path).values["accepted"][0].tolist() == expected
+    assert read_contents([path]).draws.values["accepted"][0].tolist() == expected
+
+
 def chains(tmp_path, second):
     paths = [tmp_path / "a_1.csv", tmp_path / "a_2.csv"]
     paths[0].write_text(table(ROWS))
