@@ -79,6 +79,24 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
         ) from error
 
 
+def how_to_install(module: str) -> str:
+    """The command that installs a missing module, if an extra of this package brings it.
+
+    >>> how_to_install("pymc"), how_to_install("lifelines")
+    ("pip install 'bayesrecon[pymc]'", 'install it in the environment of bayesrecon')
+    """
+    name = module.partition(".")[0].replace("_", "-").lower()
+    try:
+        required = metadata.requires("bayesrecon") or []
+    except metadata.PackageNotFoundError:
+        required = []
+    found = [re.fullmatch(rf"{re.escape(name)}\b[^;]*;.*extra == [\"'](.+)[\"']", line) for line in required]
+    extras = [match[1] for match in found if match]
+    if not extras:
+        return "install it in the environment of bayesrecon"
+    return f"pip install 'bayesrecon[{name if name in extras else extras[0]}]'"
+
+
 class Note(str):
     """A message that needs no action, such as how a file was read. Other messages of a result are warnings.
 

@@ -115,7 +115,11 @@ BAD_INPUT = {
         "own.txt is not a Python file",
     ),
     "model with a syntax error": (model_file("def make(:"), "own.py cannot be imported: SyntaxError"),
-    "model with a missing import": (model_file("import not_there"), "own.py cannot be imported: ModuleNotFoundError"),
+    "model with a missing import": (model_file("import not_there"), "No module named 'not_there'; install it in"),
+    "model of an extra": (
+        model_file("raise ModuleNotFoundError(\"No module named 'pymc'\", name='pymc')"),
+        r"No module named 'pymc'; pip install 'bayesrecon\[pymc\]'",
+    ),
     "model file that exits": (model_file("raise SystemExit(0)"), "own.py cannot be imported: SystemExit"),
     "model without the function": (model_file("x = 1"), "own.py has no model or function make"),
     "model that is no function": (model_file("make = 1"), "cannot make a model of a int"),
