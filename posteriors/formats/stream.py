@@ -46,7 +46,6 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.packed import PACKED
 
 _MOST_DRAWS = 50_000  # whose parameters are kept
-_MOST_NARROW = 4096  # columns that are parsed for every draw
 
 
 @dataclass
@@ -135,13 +134,10 @@ def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, st
     method = settings.get("method", "sample")
     if method == "sample" and all(header[k].endswith("__") for k in narrow):  # nothing but predictions: its parameters
         narrow, wide = list(range(len(header))), []
-    if len(narrow) > _MOST_NARROW:
-        wide = narrow[_MOST_NARROW:] + wide
-        narrow = narrow[:_MOST_NARROW]
     keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
     step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
     by_r = names_of_r(header, settings)
-    return _Plan(header, narrow, sorted(wide), keep, step, method, by_r)
+    return _Plan(header, narrow, wide, keep, step, method, by_r)
 
 
 def _base(column: str) -> str:

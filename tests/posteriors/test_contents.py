@@ -293,11 +293,38 @@ def test_chains_of_different_models(tmp_path):
         read_contents([paths[0], other[0]])
 
 
-def test_thousands_of_variables(tmp_path):
-    columns = {f"θ{i}": MU for i in range(5000)}
-    found = read_contents(fits.write_cmdstan(tmp_path, columns))
-    assert len(found.draws.values) == stream._MOST_NARROW
-    assert len(found.variables) == 5000
+def written_as(kind, folder, a, b):
+    """The path of a file with draws `a` `(chains, draws, K)` and `b` `(chains, draws)`, `b` last."""
+    chains, size = a.shape[0], a.shape[2]
+    rows = np.concatenate([a, b[..., None]], axis=2)
+    if kind == "CmdStan":
+        return fits.write_cmdstan(folder, fits.scalar_columns(lp__=b, b0=b, a=a, b=b), digits=17)
+    if kind == "scalars":
+        return fits.write_cmdstan(folder, {**{f"θ{i}": a[..., i] for i in range(size)}, "b": b}, digits=17)
+    if kind == "text":
+        header = " ".join([*(f'"a[{i + 1}]"' for i in range(size)), '"b"'])
+        for chain in range(chains):
+            np.savetxt(folder / f"fit_{chain}.txt", rows[chain], fmt="%.17g", header=header, comments="")
+        return [folder / f"fit_{chain}.txt" for chain in range(chains)]
+    path = folder / f"fit.{kind}"
+    if kind == "npz":
+        np.savez(path, a=a, b=b)
+    elif kind == "json":
+        path.write_text(json.dumps({"a": a.tolist(), "b": b.tolist()}))
+    else:
+        arrays = {"a": (("chain", "draw", "k"), a), "b": (("chain", "draw"), b)}
+        xr.DataTree.from_dict({"posterior": xr.Dataset(arrays)}).to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["CmdStan", "scalars", "text", "npz", "json", "nc"])
+@pytest.mark.parametrize("size", [4095, 4096, 4097, 4098])
+def test_a_variable_of_any_size_is_read_whole(kind, size, tmp_path):
+    a, b = RNG.normal(size=(2, 3, size)), RNG.normal(size=(2, 3))
+    found = read_contents(written_as(kind, tmp_path, a, b)).draws.values
+    whole = np.stack([found[f"θ{i}"] for i in range(size)], axis=-1) if kind == "scalars" else found["a"]
+    np.testing.assert_array_equal(whole, a)
+    np.testing.assert_array_equal(found["b"], b)
 
 
 def test_a_cmdstanpy_fit(tmp_path):
