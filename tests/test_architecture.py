@@ -236,19 +236,6 @@ def test_dir_shows_what_is_meant():
     assert dir(bayesrecon.posteriors) == sorted(line.split()[-1] for line in stub.splitlines())
 
 
-def test_what_moved_is_found_with_a_warning():
-    packages = [bayesrecon, *(importlib.import_module(f"bayesrecon.{name}") for name in PUBLIC)]
-    renamed = {f"{one.__name__}.{name}": now for one in packages for name, now in getattr(one, "_MOVED", {}).items()}
-    assert len(renamed) > 50
-    for was, now in renamed.items():
-        package, _, name = was.rpartition(".")
-        assert name not in dir(importlib.import_module(package))
-        with pytest.warns(DeprecationWarning, match=f"{was} is {now}"):
-            moved = getattr(importlib.import_module(package), name)
-        place, _, name = now.rpartition(".")
-        assert moved is getattr(importlib.import_module(place), name)
-
-
 # What importing costs
 
 

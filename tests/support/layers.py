@@ -52,7 +52,6 @@ VOCABULARY = {
     "json_types",
     "knowledge",
     "model",
-    "moved",
     "operations",
     "pairs",
     "precision",
@@ -70,7 +69,6 @@ FACADE = {"bayesrecon", "bayesrecon.__main__"}
 DYNAMIC = {
     "bayesrecon.discovery": "finds what belongs to a kind",
     "bayesrecon.results.base": "the one way up: a result looks its drawing up when somebody asks for it",
-    "bayesrecon.moved": "finds names where they are now",
     "bayesrecon.results.archive": "finds the classes of results, in its own package",
     "bayesrecon.untrusted.__main__": "loads the reader that is asked for, of its own package",
     "bayesrecon.cli.main": "loads the command that is called, of its own package",
