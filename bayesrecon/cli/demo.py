@@ -92,8 +92,9 @@ def run_demo(folder: Path, *, seed: int = 0, all_statistics: bool = False, json:
         console.out.print(rich_tables.recovery_table(result, truth) if all_statistics else _table(comparison))
     test = joint_test(release, records)
     console.say(
-        f"all {test.freedom} sums over the patients that the draws determine, against the true ones: chi-square "
-        f"{test.statistic:.1f} on {test.freedom} degrees of freedom, p = {test.probability:.2g}"
+        f"all {test.freedom} sums over the patients that the draws determine, against the true ones: Hotelling's "
+        f"T² = {test.statistic:.1f}, F({test.freedom}, {test.residual_freedom}) = {test.ratio:.2f}, "
+        f"p = {test.probability:.2g}"
     )
     if not (all_statistics or json):
         console.say(f"{len(result.rows)} statistics were recovered; `bayesrecon demo --all` shows them")

@@ -23,13 +23,17 @@ class JointTest:
     """Squared distance of the recovered totals from the true ones, in the metric of their covariance.
 
     Attributes:
-        statistic: `(t - t0)' C^-1 (t - t0)`.
+        statistic: Hotelling's `T2 = (t - t0)' C^-1 (t - t0)`, with C estimated from B batch means.
         freedom: number of independent totals r.
-        probability: p-value by Hotelling's distribution; chi-square with r degrees of freedom if C is known.
+        residual_freedom: `B - r`.
+        ratio: `T2 (B - r) / ((B - 1) r)`, which has an F distribution with r and B - r degrees of freedom.
+        probability: p-value by this distribution.
     """
 
     statistic: float
     freedom: int
+    residual_freedom: int
+    ratio: float
     probability: float
 
 
@@ -93,7 +97,7 @@ def joint_test(
     from scipy.special import fdtrc
 
     ratio = statistic * residual_freedom / ((len(means) - 1) * freedom)
-    return JointTest(statistic, freedom, float(fdtrc(freedom, residual_freedom, ratio)))
+    return JointTest(statistic, freedom, residual_freedom, ratio, float(fdtrc(freedom, residual_freedom, ratio)))
 
 
 def _batches(series: np.ndarray, chain: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from scipy.stats import f
 
 
 @pytest.mark.slow
@@ -16,9 +17,10 @@ def test_six_lines_and_one_statement(run, tmp_path):
         estimate, low, high, true = (float(x) for x in re.findall(r"-?\d+\.?\d*", line)[-4:])
         assert low <= estimate <= high
         assert low - (high - low) <= true <= high + (high - low)
-    told = re.search(r"chi-square \S+ on (\d+) degrees of freedom, p = (\S+)", " ".join(shown.err.split()))
+    told = re.search(r"F\((\d+), (\d+)\) = (\S+), p = (\S+)", " ".join(shown.err.split()))
     content = json.loads((tmp_path / "bayesrecon_demo.json").read_text())
     assert int(told[1]) == content["rank"]
-    assert float(told[2]) > 1e-3
+    assert float(told[4]) == pytest.approx(f.sf(float(told[3]), int(told[1]), int(told[2])), abs=0.01)
+    assert float(told[4]) > 1e-3
     every = run("demo", "-o", tmp_path, "--all")
     assert every.out.count("determined") >= len(content["statistics"])
