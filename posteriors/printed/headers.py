@@ -131,7 +131,7 @@ BOTH = (
 STATISTIC = ("z", "z value", "z-value", "z statistic", "t", "t value", "t-value", "t statistic", "statistic", "t stat")
 """Columns of estimates over their errors."""
 
-INTERCEPT = ("intercept", "(intercept)", "const", "constant", "(constant)", "_cons", "b_intercept", "[intercept]")
+INTERCEPT = ("intercept", "(intercept)", "const", "constant", "(constant)", "cons", "b intercept", "[intercept]")
 SIGMA = (
     "sigma",
     "residual standard error",

@@ -22,7 +22,7 @@ from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footer_lines import with_scale, without_footer
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.formulas import factors_of_formula
-from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
+from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of, plain
 from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
@@ -119,7 +119,7 @@ def from_table(
     freedom = math.inf if normal else records[0] - len(labels) + 1 if exact else None  # type: ignore[index]
     estimates, errors = estimates_of(frame, freedom)
     coded = ()
-    lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
+    lines = [labels[i] for i in order if plain(labels[i]) not in (*_INTERCEPT, *_SIGMA)]
     if formula is not None:
         if model.name not in ESTIMATORS:
             raise BayesreconError("formula= applies only to tables of regressions")
@@ -136,7 +136,7 @@ def from_table(
             raise BayesreconError(f"the standard error of {labels[i]} is not positive")
     needs_no_error = (_SCALE, *_SIGMA) if model.name in ESTIMATORS and len(with_error) == count - 1 else ()
     for i in without_error:
-        if labels[i].lower() not in needs_no_error:
+        if plain(labels[i]) not in needs_no_error:
             raise BayesreconError(f"the standard error of {labels[i]} is missing")
     if correlations is None and len(with_error) > 1:
         if draws is not None:
@@ -183,8 +183,8 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
     """The model of a regression table, and the positions of its lines in the order of the model's parameters."""
     if kind not in ESTIMATORS:
         raise BayesreconError(f"no regression {kind!r}{near(kind, ESTIMATORS)} (expected {', '.join(ESTIMATORS)})")
-    constant = [i for i, x in enumerate(labels) if x.lower() in _INTERCEPT]
-    sigma = [i for i, x in enumerate(labels) if x.lower() in _SIGMA] if kind == "ols" else []
+    constant = [i for i, x in enumerate(labels) if plain(x) in _INTERCEPT]
+    sigma = [i for i, x in enumerate(labels) if plain(x) in _SIGMA] if kind == "ols" else []
     slopes = [i for i in range(len(labels)) if i not in constant and i not in sigma]
     if kind == "ols" and len(sigma) != 1:
         raise BayesreconError("a table of least squares needs one line 'sigma', the residual standard error")

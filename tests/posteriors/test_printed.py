@@ -7,6 +7,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.posteriors import from_table
+from bayesrecon.posteriors.printed import headers
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.numbers import estimates_of
 from bayesrecon.posteriors.printed.reading import as_printed
@@ -452,3 +453,10 @@ def test_the_scale_by_a_criterion_and_n(extra):
     middle, half = below.scale(3)
     assert abs(middle - np.sqrt(fit.scale)) <= half < 1e-4 * middle
     assert Footer(n=57.0, aic=below.aic).scale(3) is None  # nobody says what was counted
+
+
+def test_words_are_listed_as_they_are_compared():
+    lists = [words for name, words in vars(headers).items() if name.isupper() and isinstance(words, tuple)]
+    assert len(lists) > 8
+    for word in {word for words in (*lists, *headers.FOOTERS.values()) for word in words}:
+        assert headers.plain(word) == word
