@@ -1,5 +1,6 @@
 from . import attacks as attacks
 from . import datasets as datasets
+from . import divergence as divergence
 from . import evaluate as evaluate
 from . import games as games
 from . import models as models
@@ -34,8 +35,8 @@ from .disclosure.diagnosis import diagnose as diagnose
 from .disclosure.planner import plan as plan
 from .disclosure.sanitising.sanitise import sanitise as sanitise
 from .disclosure.witness import witness as witness
+from .divergence.metrics import Metric as Metric
 from .errors import BayesreconError as BayesreconError
-from .estimation.estimator import Estimator as Estimator
 from .results.loading import load_result as load_result
 from .verbs.verb import deletion as deletion
 

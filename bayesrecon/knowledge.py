@@ -62,11 +62,8 @@ def check_keywords(given: Mapping[str, object], verb: str, uses: Sequence[str] =
     refuse_renamed(given, verb)
     for name, value in given.items():
         if name not in KNOWS:
-            option = f"; metric and coordinates belong to estimator=Estimator({name}=...)"
-            raise BayesreconError(
-                f"{verb} has no option {name}={near(name, KNOWS)}"
-                + (option if name in ("metric", "coordinates") else why)
-            )
+            hint = "; they belong to metric=Metric(coordinates=...)" if name == "coordinates" else why
+            raise BayesreconError(f"{verb} has no option {name}={near(name, KNOWS)}{hint}")
         if value is not None and name not in uses:
             accepted = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
             raise BayesreconError(f"{verb} has no use for {name}=: {accepted}")

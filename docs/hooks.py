@@ -9,7 +9,19 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
-PACKAGES = ("models", "posteriors", "evaluate", "games", "plots", "datasets", "results", "types", "attacks", "running")
+PACKAGES = (
+    "divergence",
+    "models",
+    "posteriors",
+    "evaluate",
+    "games",
+    "plots",
+    "datasets",
+    "results",
+    "types",
+    "attacks",
+    "running",
+)
 
 _TAGS = ("table", "tr", "th", "td")
 _MADE_BY = re.compile(r"^Made by (?:`[^`]*`|[^`.:;])*[.:;]\s*")

@@ -18,9 +18,9 @@ from flags import known
 import bayesrecon
 from bayesrecon.divergence import gaussian, metric_view
 from bayesrecon.divergence.dense import DenseEmbedding
-from bayesrecon.divergence.embedding import Basis
 from bayesrecon.divergence.gaussian import GaussianEmbedding
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis

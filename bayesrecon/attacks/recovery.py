@@ -9,8 +9,8 @@ from typing import NamedTuple, Unpack, overload
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.choice import suited
 from bayesrecon.divergence.joint import JointEmbedding
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.pooling import pool
@@ -34,7 +34,7 @@ def recover(
     *,
     model: object = None,
     statistics: Statistics = None,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     force: bool = False,
     key: Key = 0,
     progress: Progress | None = None,
@@ -46,7 +46,7 @@ def recover(
     *,
     model: object = None,
     statistics: Statistics = None,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     force: bool = False,
     key: Key = 0,
     progress: Progress | None = None,
@@ -54,7 +54,7 @@ def recover(
 ) -> InputEstimate | Recovery:
     """Recover statistics of the private data behind a release, with standard errors.
 
-    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.divergence.embedding`). For
+    A release determines the mean embedding mu of the data that produced it (`bayesrecon.divergence.embedding`). For
     every function f in the span of the model's score features, the total `sum_n f(x_n)` follows exactly from mu.
 
     Errors. The standard error of a total is the sandwich `K^+ Cov(r) K^+ / T_eff`. Its Cramer-Rao floor comes from the
@@ -75,7 +75,7 @@ def recover(
         model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
         statistics: `{name: f}`, per-record functions in addition to the default ones. `f` takes `{field: array}` and
             returns one number. The result has the total and the mean of each.
-        estimator: metric and coordinates of the divergence (`Estimator`).
+        metric: Sigma of the divergence, "covariance" or "identity"; a `Metric` also chooses the coordinates.
         force: show numbers even if a check of draws and model failed. None of them is then called determined.
         key: an integer or a JAX key. It only seeds the generic records.
         progress: called with a label and the completed fraction.
@@ -98,11 +98,11 @@ def recover(
     >>> row.verdict, abs(row.estimate - 100) < 4 * row.se
     ('determined', True)
     """
-    return _recovery(release, statistics, _Options(estimator, key, progress, knows))
+    return _recovery(release, statistics, _Options(metric, key, progress, knows))
 
 
 class _Options(NamedTuple):
-    estimator: Estimator | None
+    metric: Metric | str | None
     key: Key
     progress: Progress | None
     knows: Knows
@@ -110,13 +110,13 @@ class _Options(NamedTuple):
 
 @singledispatch
 def _recovery(release: Release, statistics: Statistics, options: _Options) -> InputEstimate | Recovery:
-    estimator, key, progress, knows = options
-    return recovered(release, statistics, estimator=estimator, key=key, progress=progress, **knows)
+    metric, key, progress, knows = options
+    return recovered(release, statistics, metric=metric, key=key, progress=progress, **knows)
 
 
 @_recovery.register
 def _(release: Outputs, statistics: Statistics, options: _Options) -> InputEstimate:
-    refuse_given("outputs", statistics=statistics, estimator=options.estimator, **options.knows)
+    refuse_given("outputs", statistics=statistics, metric=options.metric, **options.knows)
     progress = options.progress or (lambda label, fraction: None)
     result = suited(release, {}).run(release, {}, key=options.key, progress=progress)
     assert isinstance(result, InputEstimate)
@@ -130,13 +130,11 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: _O
     Releases whose records share their fields are solved as one. The results are combined by inverse variance. Limits of
     tables without correlations are intersected with what the other releases determine.
     """
-    estimator, key, progress, knows = options
+    metric, key, progress, knows = options
     if any(kind_of(release).states for release in releases):
-        solve = partial(recovered, statistics=statistics, estimator=estimator, key=key, progress=progress)
+        solve = partial(recovered, statistics=statistics, metric=metric, key=key, progress=progress)
         return pooled_limits(releases, solve, knows)
-    alone = [
-        solved(release, statistics, estimator=estimator, key=key, progress=progress, **knows) for release in releases
-    ]
+    alone = [solved(release, statistics, metric=metric, key=key, progress=progress, **knows) for release in releases]
     # This also checks that they do not contradict each other.
     pooled = pool([warned(recovery, warnings) for _, recovery, warnings in alone])
     groups: dict[Hashable, list[Solved]] = {}

@@ -13,10 +13,10 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
 from bayesrecon.attacks.outputs.decoding import decoded
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
-from bayesrecon.divergence.alphabet import softmax_bits
+from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.divergence.output_embedding import Answer
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
 from bayesrecon.posteriors.fits.model_outputs import answers_of, outputs
 from bayesrecon.precision import in_float64

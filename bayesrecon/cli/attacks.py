@@ -45,7 +45,7 @@ def attack_of(
     Raises `BayesreconError` for an option that the attack does not have.
     """
     from bayesrecon.attacks.attack import attacks
-    from bayesrecon.estimation.estimator import Estimator
+    from bayesrecon.divergence.metrics import Metric
 
     stated = {k: v for k, v in chosen.items() if v is not None}
     attack_options = {k for k in stated if k != "n"}
@@ -60,8 +60,8 @@ def attack_of(
             owners = " and ".join(attack.name for attack in attacks().values() if option in attack.options())
             flag = f"--{option.replace('_', '-')}"
             raise BayesreconError(f"{flag} is not an option of {attack_class.name}; it belongs to {owners} (--attack)")
-    if "estimator" in attack_class.options():
-        stated["estimator"] = Estimator(args.metric, args.coordinates)
+    if "metric" in attack_class.options():
+        stated["metric"] = Metric(args.metric, args.coordinates)
     elif args.metric or args.coordinates:
         raise BayesreconError(f"{attack_class.name} does not accept --metric and --coordinates")
     return attack_class(**stated), None

@@ -23,10 +23,10 @@ from scipy.special import ndtri
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY, ErrorLaw
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.statistics import Component, components
@@ -65,7 +65,7 @@ def bound(
     model: object = None,
     level: float = 0.99,
     variances: bool = True,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     force: bool = False,
     key: Key = 0,
     progress: Progress | None = None,
@@ -79,7 +79,7 @@ def bound(
         model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
         variances: whether to bound variances as well. They take most of the time.
         level: probability that all intervals hold together, over the draws or over the errors of a fit.
-        estimator, force, key, progress: as in `recover`.
+        metric, force, key, progress: as in `recover`.
         knows: as in `recover`, without `unit`. `domain={field: domain}` is required for every unknown field, except for
             columns of `factors=`. The bounds hold for data inside the domain, and a wider domain gives wider bounds.
 
@@ -107,7 +107,7 @@ def bound(
                 f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
                 f"domain={{{name!r}: (low, high)}}, on the command line --domain {name}=LOW:HIGH"
             )
-    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
+    problem = solve_release(release, metric, key=key, progress=progress, **knows)
     program = _Program(problem, level)
     unknown = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]

@@ -11,9 +11,9 @@ import numpy as np
 from bayesrecon.arrays import Array, Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.disclosure.output_numbers import diagnose_outputs
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.estimation.categories import add_units
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import Statistics, solve_release
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
@@ -35,7 +35,7 @@ def diagnose(
     model: object = None,
     order: int = 3,
     statistics: Statistics = None,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     force: bool = False,
     key: Key = 0,
     progress: Progress | None = None,
@@ -57,10 +57,10 @@ def diagnose(
         order: highest degree of the monomials. It is lowered, with a warning, if there would be more than 400
             monomials.
         statistics: further functions of a record, `{name: f}`.
-        estimator, force, key, progress, knows: as in `recover`.
+        metric, force, key, progress, knows: as in `recover`.
 
     Raises:
-        BayesreconError: the knowledge does not fit the model, the estimator does not fit the draws, there are too few
+        BayesreconError: the knowledge does not fit the model, the metric does not fit the draws, there are too few
             draws, or a function of a record cannot be evaluated.
 
     >>> import bayesrecon, numpy as np
@@ -71,7 +71,7 @@ def diagnose(
     >>> found["x[1]^2"].verdict, found["y^2"].verdict
     ('determined', 'undetermined')
     """
-    return _diagnosis(release, order, statistics, estimator, key, progress, knows)
+    return _diagnosis(release, order, statistics, metric, key, progress, knows)
 
 
 @singledispatch
@@ -79,13 +79,13 @@ def _diagnosis(
     release: Release,
     order: int,
     statistics: Statistics,
-    estimator: Estimator | None,
+    metric: Metric | str | None,
     key: Key,
     progress: Progress | None,
     knows: Knows,
 ) -> Diagnosis:
     start = time.perf_counter()
-    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
+    problem = solve_release(release, metric, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
     categories, undetermined = counted(solved, knowledge.fields, fields)
@@ -144,12 +144,12 @@ def _(
     release: Outputs,
     order: int,
     statistics: Statistics,
-    estimator: Estimator | None,
+    metric: Metric | str | None,
     key: Key,
     progress: Progress | None,
     knows: Knows,
 ) -> OutputsDiagnosis:
-    refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
+    refuse_given("outputs", statistics=statistics, metric=metric, **knows)
     return diagnose_outputs(release)
 
 

@@ -12,8 +12,8 @@ from typing import Unpack
 import numpy as np
 
 from bayesrecon.arrays import Key
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
@@ -32,7 +32,7 @@ def witness(
     *,
     model: object = None,
     points: int = 60,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -46,7 +46,7 @@ def witness(
         fields: name of one field, or names of two.
         points: grid points per field. The grid spans three standard deviations around the recovered mean. A field with
             finitely many values uses these values instead.
-        estimator, key, progress, knows: as in `recover`, without `known` and `unit`.
+        metric, key, progress, knows: as in `recover`, without `known` and `unit`.
 
     Raises:
         BayesreconError: the model has no such field, a field holds several numbers, there are fewer than two points, or
@@ -72,7 +72,7 @@ def witness(
         raise BayesreconError("the witness is drawn over one or two different fields that hold one number each")
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
-    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
+    problem = solve_release(release, metric, key=key, progress=progress, **knows)
     solved = problem.solved
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))

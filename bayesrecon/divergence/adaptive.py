@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array, Stored
 from bayesrecon.divergence.dense import DenseEmbedding
-from bayesrecon.divergence.embedding import (
+from bayesrecon.divergence.gaussian import GaussianEmbedding
+from bayesrecon.divergence.mean_embedding import (
     Basis,
     Coordinates,
     FeatureBasis,
@@ -18,9 +19,8 @@ from bayesrecon.divergence.embedding import (
     MeanEmbedding,
     Moments,
 )
-from bayesrecon.divergence.gaussian import GaussianEmbedding
-from bayesrecon.divergence.metric import fold_factors, metric_factor
 from bayesrecon.divergence.metric_view import View
+from bayesrecon.divergence.metrics import fold_factors, metric_factor
 from bayesrecon.divergence.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array
-from bayesrecon.divergence.embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
+from bayesrecon.divergence.mean_embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
 from bayesrecon.divergence.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
 from bayesrecon.divergence.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus

@@ -11,7 +11,15 @@ from jaxtyping import Float, Int
 from bayesrecon.arrays import Array, Stored
 from bayesrecon.divergence import gaussian_passes as passes
 from bayesrecon.divergence.definite import by_triangle, factor, largest, solver
-from bayesrecon.divergence.embedding import Basis, Coordinates, FeatureBasis, Influence, LostDigits, Moments, Stretch
+from bayesrecon.divergence.mean_embedding import (
+    Basis,
+    Coordinates,
+    FeatureBasis,
+    Influence,
+    LostDigits,
+    Moments,
+    Stretch,
+)
 from bayesrecon.divergence.metric_view import Part, View, unwhitened
 from bayesrecon.divergence.monomials import Frame
 from bayesrecon.divergence.products import Products

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesrecon.divergence.embedding import Basis, Influence, MeanEmbedding, Moments, Stretch
+from bayesrecon.divergence.mean_embedding import Basis, Influence, MeanEmbedding, Moments, Stretch
 from bayesrecon.model import Records
 
 

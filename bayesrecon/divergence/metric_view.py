@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Stored
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.divergence.mean_embedding import Featured, MeanEmbedding
 from bayesrecon.model import Atoms, Model, Progress, Records
 from bayesrecon.running.draws_on_disk import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.running.engine import Work, block_entries, mapped, on_host
@@ -58,6 +59,32 @@ class Part:
         """Blocks of exactly `chunk` atoms."""
         for block in blocks(np.asarray(self.theta), self.weights, self.chunk):
             yield self.metric, *block, self.stretch
+
+
+class OneRelease(MeanEmbedding, Featured, Protocol):
+    """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
+
+    Attributes:
+        release: atoms in the coordinates in use.
+        metric: `(d, k)` factor of Sigma.
+        progress: called with the share of a pass that is done.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def release(self) -> Atoms: ...
+    @property
+    def metric(self) -> Float[np.ndarray, "d k"]: ...
+    @property
+    def progress(self) -> Progress | None: ...
+
+    def information(self, records: Records) -> Float[np.ndarray, " M"]:
+        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
+
+        In the metric of the posterior covariance the private records' values add up to about one.
+        """
+        ...
 
 
 @dataclass(frozen=True)

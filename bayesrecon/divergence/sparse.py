@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from bayesrecon.arrays import Array, Stored
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.definite import largest
-from bayesrecon.divergence.embedding import Basis, Influence, LostDigits, Moments, Stretch
+from bayesrecon.divergence.mean_embedding import Basis, Influence, LostDigits, Moments, Stretch
 from bayesrecon.divergence.metric_view import CHUNK, Part, View
 from bayesrecon.divergence.record_products import kernel_between, own_kernel
 from bayesrecon.divergence.score import along_coordinates, gradients, prior_score, touches

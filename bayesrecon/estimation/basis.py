@@ -5,7 +5,7 @@ import scipy.linalg
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.definite import factor
-from bayesrecon.divergence.embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
+from bayesrecon.divergence.mean_embedding import Basis, Featured, MeanEmbedding, Separable, coordinates, features_of
 from bayesrecon.domains import Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import law_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.domains import Domain, Records
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of

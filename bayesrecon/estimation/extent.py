@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.domains import Records
 from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.deviation import whitener

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.divergence.embedding import Basis, MeanEmbedding, Moments, summed
+from bayesrecon.divergence.mean_embedding import Basis, MeanEmbedding, Moments, summed
 from bayesrecon.estimation.error_laws import law_of
 
 _BLOCKS = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.span import Fit
 from bayesrecon.knowledge import Knowledge
@@ -25,7 +25,7 @@ class Problem:
         reference: the distribution of generic records around the data.
         embedding: the mean embedding of the release.
         solved: the measure that the release determines.
-        estimator: the metric and the coordinates.
+        metric: the metric and the coordinates.
         rng: random generator for later steps.
         rank: rank of the kernel; None if it is not finite.
         contradicted: messages if no data could have the released numbers within their errors.
@@ -36,7 +36,7 @@ class Problem:
     reference: Reference
     embedding: OneRelease
     solved: Fit
-    estimator: Estimator
+    metric: Metric
     rng: np.random.Generator
     rank: int | None
     contradicted: tuple[str, ...] = ()

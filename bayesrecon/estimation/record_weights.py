@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.divergence.metric import metric_factor
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.domains import Records
 from bayesrecon.estimation.deviation import whitener
 from bayesrecon.estimation.span import Fit

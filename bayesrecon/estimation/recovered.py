@@ -8,12 +8,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.divergence.adaptive import embedding_of
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import level_label
-from bayesrecon.estimation.estimator import Estimator, generator
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, components
@@ -40,7 +41,7 @@ Solved = tuple[Problem, Recovery, tuple[str, ...]]
 @in_float64
 def recovered(release: Release, statistics: Statistics = None, **options: Any) -> Recovery:
     """The result of `recover` for one release before it is judged. Takes the options of `recover`."""
-    knows = {k: v for k, v in options.items() if k not in ("estimator", "key", "progress")}
+    knows = {k: v for k, v in options.items() if k not in ("metric", "key", "progress")}
     stated = kind_of(release).stated(release, statistics, knows)  # type: ignore[arg-type]
     return recovered_with_problem(release, statistics, **options)[1] if stated is None else stated
 
@@ -55,14 +56,14 @@ def recovered_with_problem(release: Release, statistics: Statistics = None, **op
 @on_one_thread
 def solve_release(
     release: Release,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     *,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Problem:
     """Check the input of a verb and solve the embedding, with the errors of the release's kind."""
-    kind, chosen = kind_of(release), (estimator or Estimator()).with_defaults(release)
+    kind, chosen = kind_of(release), Metric.of(metric, release)
     release, stated = restated(release, with_factors_of(release.about, knows))
     knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
     if isinstance(knowledge.unit, tuple):
@@ -70,7 +71,7 @@ def solve_release(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = kind.opened(release, str(chosen.coordinates))
-    embedding = embedding_of(view, str(chosen.metric), progress)
+    embedding = embedding_of(view, str(chosen.sigma), progress)
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
@@ -88,8 +89,8 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         release=release.name,
         model=release.model.name,
         draws=release.size,
-        metric=str(problem.estimator.metric),
-        coordinates=str(problem.estimator.coordinates),
+        metric=str(problem.metric.sigma),
+        coordinates=str(problem.metric.coordinates),
         temperature=release.temperature,
         rank=fitted.spectrum.rank,
         gap=fitted.spectrum.gap,

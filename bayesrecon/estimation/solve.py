@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.divergence.definite import solution, solver
-from bayesrecon.divergence.embedding import Basis, FeatureBasis, Featured, MeanEmbedding, Moments, features_of, moderate
+from bayesrecon.divergence.mean_embedding import (
+    Basis,
+    FeatureBasis,
+    Featured,
+    MeanEmbedding,
+    Moments,
+    features_of,
+    moderate,
+)
 from bayesrecon.domains import Records
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.divergence.definite import factor, solution
-from bayesrecon.divergence.embedding import Basis, FeatureBasis, MeanEmbedding
+from bayesrecon.divergence.mean_embedding import Basis, FeatureBasis, MeanEmbedding
 from bayesrecon.domains import Records
 from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors

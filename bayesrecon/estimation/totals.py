@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.divergence.definite import solver
-from bayesrecon.divergence.embedding import MeanEmbedding
+from bayesrecon.divergence.mean_embedding import MeanEmbedding
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.categories import known_totals, library_of

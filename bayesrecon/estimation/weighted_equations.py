@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.divergence.adaptive import AdaptiveEmbedding
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.noise import consistent_errors, equation_errors, error_whitening, too_coarse
 from bayesrecon.estimation.problem import Problem

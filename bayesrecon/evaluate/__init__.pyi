@@ -1,6 +1,6 @@
+from .distances import gaussian_mmd as gaussian_mmd
 from .distances import linear_risk as linear_risk
 from .distances import mahalanobis as mahalanobis
-from .distances import mmd as mmd
 from .distances import reconstruction_risk as reconstruction_risk
 from .distances import wasserstein as wasserstein
 from .fisher import divergence as divergence

@@ -10,7 +10,7 @@ from bayesrecon.evaluate.matching import as_table
 _MOST_PAIRS = 250_000  # of an exact transport problem
 
 
-def mmd(
+def gaussian_mmd(
     x: ArrayLike,
     y: ArrayLike,
     *,
@@ -31,7 +31,7 @@ def mmd(
         BayesreconError: the sets are not tables of finite numbers or have different columns; or weights are negative,
             all zero, or not as many as the records.
 
-    >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0), 3)  # sqrt(2 - 2 exp(-1/2))
+    >>> round(gaussian_mmd([[0.0]], [[1.0]], bandwidth=1.0), 3)  # sqrt(2 - 2 exp(-1/2))
     0.887
     """
     first, second = as_table(x, "x"), as_table(y, "y")

@@ -6,8 +6,8 @@ from typing import Unpack
 import numpy as np
 
 from bayesrecon.arrays import Key
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, Records
@@ -42,7 +42,7 @@ def joint_test(
     release: Release,
     records: Records,
     *,
-    estimator: Estimator | None = None,
+    metric: Metric | str | None = None,
     key: Key = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -55,7 +55,7 @@ def joint_test(
 
     Args:
         records: `{field: (N, *shape)}`, the private data.
-        estimator, key, progress, knows: as in `recover`.
+        metric, key, progress, knows: as in `recover`.
 
     Raises:
         BayesreconError: the release's kernel has no finite rank, there are too few draws, or the records lack a field.
@@ -76,7 +76,7 @@ def joint_test(
     >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
     True
     """
-    solved = solve_release(release, estimator, key=key, progress=progress, **knows).solved
+    solved = solve_release(release, metric, key=key, progress=progress, **knows).solved
     if not solved.spectrum.gap:
         raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
     required = _BATCHES * _SHORTEST * solved.basis.size

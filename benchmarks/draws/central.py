@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 
 import bayesrecon
-from bayesrecon import Estimator, ScoreMatching
+from bayesrecon import Metric, ScoreMatching
 from bayesrecon.plots import plot_traces
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.results import Reconstruction
@@ -23,11 +23,11 @@ from benchmarks.study import HERE, Study, table
 
 PICTURE = HERE / "central.png"
 SIZES = (50, 100, 200, 400, 800, 1600)
-PUBLISHED = Estimator("identity", "constrained")
+PUBLISHED = Metric("identity", "constrained")
 METRICS = {
-    "covariance of the draws (the default)": Estimator(),
+    "covariance of the draws (the default)": Metric(),
     "identity in (beta, sigma) (published)": PUBLISHED,
-    "identity in (beta, log sigma)": Estimator("identity", "unconstrained"),
+    "identity in (beta, log sigma)": Metric("identity", "unconstrained"),
 }
 ORDER = (0, 1, 3, 2, 4)  # of n, means and variances among the figures: field by field
 SHOWN = ((-0.2, 1.9), (-0.3, 1.6), (-0.5, 3.0), (-0.3, 1.6), (-0.5, 3.0))  # of the truth: what a panel shows
@@ -108,8 +108,8 @@ def draw(results: dict[str, Reconstruction], lines: dict[str, dict[str, float]])
 
 def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tuple[dict[str, Any], Any, Any]:
     whole, _, truth = reference("kidiq-kidscore_momiq")
-    asked = {"published minimiser": PUBLISHED, "default": Estimator()}
-    answers = {k: {r.name: r for r in bayesrecon.recover(release, estimator=e)} for k, e in asked.items()}
+    asked = {"published minimiser": PUBLISHED, "default": Metric()}
+    answers = {k: {r.name: r for r in bayesrecon.recover(release, metric=e)} for k, e in asked.items()}
     lines = {k: {name: row.estimate for name, row in v.items()} for k, v in answers.items()}
     results, runs = {}, []
     names = None
@@ -128,7 +128,7 @@ def measure(release: Release, sizes: list[int], steps: int, folder: Path) -> tup
     assert names is not None, "no run: name sizes, or a folder that holds checkpoints"
     lines = {k: {n: v[n] for n in names} for k, v in {**lines, "truth": truth}.items()}
     metrics = {
-        label: {r.name: (r.floor / r.se) ** 2 for r in bayesrecon.recover(whole, estimator=e) if r.name in names}
+        label: {r.name: (r.floor / r.se) ** 2 for r in bayesrecon.recover(whole, metric=e) if r.name in names}
         for label, e in METRICS.items()
     }
     errors = {k: {n: v[n].se for n in names} for k, v in answers.items()}

@@ -114,7 +114,7 @@ def _power(k: int, record: Any) -> Any:
 def start(total: int, small: bool) -> Any:
     """Steps of the published recipe from records whose weights add up to this, all else equal."""
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    goal = {r.name: r.estimate for r in bayesrecon.recover(release, estimator=PUBLISHED)}
+    goal = {r.name: r.estimate for r in bayesrecon.recover(release, metric=PUBLISHED)}
     first = bayesrecon.reconstruct(release, attack=ScoreMatching(n=RECORDS, steps=1, rate=1e-12)).pseudo
     begun = PseudoData(np.full(RECORDS, total / RECORDS), first.records)
     attack = ScoreMatching(n=RECORDS, steps=200 if small else STEPS, rate=RATE, start=begun)

@@ -69,7 +69,7 @@ def _groups(count: int, tiny: bool) -> Work:
 def _scores(tiny: bool) -> Work:
     """A score matrix: 2,048 atoms in 11 directions, 512 records."""
     from bayesrecon.divergence.dense import DenseEmbedding
-    from bayesrecon.divergence.metric import metric_factor
+    from bayesrecon.divergence.metrics import metric_factor
     from bayesrecon.precision import in_float64
     from tests.support.covariates import data_of, simulated
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import bayesrecon
-from bayesrecon import Estimator, ScoreMatching, WeightedRecords
+from bayesrecon import Metric, ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
 from benchmarks.study import Study
 
@@ -68,8 +68,8 @@ def main():
         if n == 50:
             fast, slow, how = before + reached.seconds, step * options.steps, "steps needed times step time"
     if options.whole:
-        published = Estimator("identity", "constrained")
-        own = {row.name: row.estimate for row in bayesrecon.recover(release, estimator=published)}
+        published = Metric("identity", "constrained")
+        own = {row.name: row.estimate for row in bayesrecon.recover(release, metric=published)}
         found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=int(1.15 * options.steps)))
         reached = settled(found.trace_dataframe(), own)
         if reached is not None:

@@ -149,7 +149,7 @@ def over_coordinates(coordinates: int) -> Numbers:
     products of the same flops: processor time of one thread of BLAS each. The largest takes too long to do both."""
     from bayesrecon.diagnostics import evenly
     from bayesrecon.divergence.adaptive import AdaptiveEmbedding
-    from bayesrecon.divergence.metric import metric_factor
+    from bayesrecon.divergence.metrics import metric_factor
     from bayesrecon.estimation.anchors import Reference
     from bayesrecon.estimation.basis import find_basis
     from bayesrecon.precision import x64

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from bayesrecon.divergence.alphabet import softmax_bits
+from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.games.vicious import roc_area
 from benchmarks.games.vicious import STUDY as TABLE
 from benchmarks.games.vicious_more import STUDY as MORE

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon import evaluate
 from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
-from bayesrecon.divergence.alphabet import rounding_noise, softmax_bits
+from bayesrecon.disclosure.output_numbers import rounding_noise, softmax_bits
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
 from bayesrecon.games.vicious import train_linear
 from benchmarks.pictures import add_arguments, images_of

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.inexact import Ascent, Noise

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import Estimator, ScoreMatching, WeightedRecords
-from bayesrecon.divergence.embedding import Basis
+from bayesrecon import Metric, ScoreMatching, WeightedRecords
+from bayesrecon.divergence.mean_embedding import Basis
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import load
@@ -213,7 +213,7 @@ def test_result_in_all_its_forms(small, tmp_path):
         (ScoreMatching, {"slice_law": "normal", "objective": "exact"}, "sliced objective"),
         (WeightedRecords, {"start": PseudoData(np.ones(2), {"x": np.zeros((2, 1))})}, "fields"),
         (WeightedRecords, {"start": PseudoData(-np.ones(2), {"x": np.zeros((2, 1)), "y": np.zeros(2)})}, "weights"),
-        (Estimator, {"metric": "euclid"}, "metric='euclid'"),
+        (Metric, {"sigma": "euclid"}, "metric='euclid'"),
     ],
 )
 def test_bad_options(small, attack, options, match):
@@ -227,7 +227,7 @@ def test_bad_options(small, attack, options, match):
         ({"n": 0}, "n=0"),
         ({"method": "magic"}, "no option method="),
         ({"rate": 1.0}, r"attack=ScoreMatching\(rate=...\)"),
-        ({"metric": "identity"}, r"estimator=Estimator\(metric=...\)"),
+        ({"metric": "identity"}, r"attack=\w+\(metric=...\)"),
         ({"attack": WeightedRecords(), "n": 5}, r"WeightedRecords\(n=5\)"),
         ({"attack": WeightedRecords(), "unit": "x"}, "no use for unit="),
         ({"known": {"colour": [1]}}, "colour"),

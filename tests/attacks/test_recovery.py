@@ -12,7 +12,7 @@ from conjugate import normal_mean_model, sample_normal_mean, sample_slopes, slop
 from gridded import logistic_draws
 
 import bayesrecon
-from bayesrecon import Estimator
+from bayesrecon import Metric
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load
@@ -243,8 +243,8 @@ def test_coordinates_and_metric_change_the_error(database):
     """The covariance metric is the efficient one; constrained coordinates agree about the data."""
     release = from_posteriordb("kidiq-kidscore_momiq")
     best = bayesrecon.recover(release)
-    identity = bayesrecon.recover(release, estimator=Estimator("identity"))
-    constrained = bayesrecon.recover(release, estimator=Estimator("identity", "constrained"))
+    identity = bayesrecon.recover(release, metric=Metric("identity"))
+    constrained = bayesrecon.recover(release, metric=Metric("identity", "constrained"))
     name = "var(mom_iq)"
     assert identity[name].se > 8 * best[name].se
     assert best[name].se < constrained[name].se < identity[name].se

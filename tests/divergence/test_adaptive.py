@@ -9,8 +9,8 @@ from families import model_of
 
 import bayesrecon
 from bayesrecon.divergence.adaptive import AdaptiveEmbedding
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrecon.divergence.dense import DenseEmbedding
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.precision import x64
 
 

@@ -11,11 +11,10 @@ import pytest
 import bayesrecon
 from bayesrecon.divergence import gaussian
 from bayesrecon.divergence.adaptive import AdaptiveEmbedding
-from bayesrecon.divergence.embedding import Basis, LostDigits
-from bayesrecon.divergence.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.divergence.mean_embedding import Basis, LostDigits
+from bayesrecon.divergence.metrics import Metric, fold_factors, in_coordinates, metric_factor
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.kinds.draws import slopes_at_every_atom
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
@@ -243,7 +242,7 @@ def test_known_scales_and_a_mean_alone():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{}, pytest.param({"estimator": Estimator(metric="identity", coordinates="constrained")}, marks=pytest.mark.slow)],
+    [{}, pytest.param({"metric": Metric(sigma="identity", coordinates="constrained")}, marks=pytest.mark.slow)],
 )
 def test_a_real_posterior(database, options):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)

@@ -12,7 +12,7 @@ from parts import slow_then_large
 
 from bayesrecon.divergence.adaptive import AdaptiveEmbedding
 from bayesrecon.divergence.dense import DenseEmbedding
-from bayesrecon.divergence.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.divergence.metrics import fold_factors, in_coordinates, metric_factor
 from bayesrecon.divergence.sparse import SparseEmbedding, chunk_of
 from bayesrecon.divergence.touched import NONE, Touched
 from bayesrecon.estimation.anchors import Reference

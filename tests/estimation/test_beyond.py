@@ -71,5 +71,5 @@ def test_it_is_noticed_with_the_fitted_data():
     assert any("beyond the smallest value of beta[1]" in failure for failure in found.failures)
     assert found["n"].estimate is None
     # Beyond the end of a box there is nothing: a variance in its own units is not looked for below zero.
-    estimator = bayesrecon.Estimator(coordinates="constrained")
-    assert bayesrecon.recover(release, estimator=estimator).consistent
+    metric = bayesrecon.Metric(coordinates="constrained")
+    assert bayesrecon.recover(release, metric=metric).consistent

@@ -6,7 +6,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.divergence.adaptive import embedding_of
-from bayesrecon.divergence.embedding import Basis
+from bayesrecon.divergence.mean_embedding import Basis
 from bayesrecon.estimation import basis, solve
 from bayesrecon.estimation.kinds.draws import drawn_alone
 from bayesrecon.estimation.recovered import solve_release

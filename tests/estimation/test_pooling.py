@@ -9,7 +9,7 @@ from command import document
 from conjugate import normal_mean_model, sample_normal_mean
 
 import bayesrecon
-from bayesrecon import Estimator
+from bayesrecon import Metric
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 
@@ -43,9 +43,9 @@ def test_halves_pool_to_the_whole(kidiq):
 def test_targets_add(kidiq):
     """In one fixed metric, the sum of the embeddings of two parts of a file is the embedding of the file."""
     numbers = np.unique(np.asarray(kidiq.chain))
-    whole = bayesrecon.recover(kidiq, estimator=Estimator("identity"))
+    whole = bayesrecon.recover(kidiq, metric=Metric("identity"))
     parts = [chains_of(kidiq, numbers[:1]), chains_of(kidiq, numbers[1:])]
-    for one, other in zip(whole, bayesrecon.recover(parts, estimator=Estimator("identity")), strict=True):
+    for one, other in zip(whole, bayesrecon.recover(parts, metric=Metric("identity")), strict=True):
         assert other.estimate == pytest.approx(one.estimate, rel=1e-7)
         assert other.floor == pytest.approx(one.floor, rel=0.01)
 

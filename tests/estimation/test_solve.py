@@ -5,8 +5,8 @@ import pytest
 from conjugate import regression_model, sample_regression, sample_slopes, slopes_model
 
 import bayesrecon
-from bayesrecon import Estimator
-from bayesrecon.divergence.embedding import Moments, Stretch
+from bayesrecon import Metric
+from bayesrecon.divergence.mean_embedding import Moments, Stretch
 from bayesrecon.estimation.jackknife import jackknifed
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws
@@ -20,7 +20,7 @@ def test_too_few_draws_for_the_rank():
     with pytest.raises(bayesrecon.BayesreconError, match="too few"):
         bayesrecon.recover(release)
     with pytest.raises(bayesrecon.BayesreconError, match="too few draws"):
-        bayesrecon.recover(release, estimator=Estimator("identity"))
+        bayesrecon.recover(release, metric=Metric("identity"))
 
 
 @pytest.mark.slow

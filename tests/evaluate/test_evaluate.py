@@ -12,9 +12,9 @@ from bayesrecon.evaluate import (
     bootstrap,
     clopper_pearson,
     cosine_similarity,
+    gaussian_mmd,
     mahalanobis,
     match,
-    mmd,
     psnr,
     reconstruction_risk,
     ssim,
@@ -90,10 +90,10 @@ def test_mmd_by_its_double_sum():
 
     w, v = a / a.sum(), np.full(4, 0.25)
     expected = np.sqrt(w @ k(x, x) @ w + v @ k(y, y) @ v - 2 * w @ k(x, y) @ v)
-    assert mmd(x, y, x_weights=a, bandwidth=0.7) == pytest.approx(expected)
-    assert mmd(x, x) == pytest.approx(0, abs=1e-7)
+    assert gaussian_mmd(x, y, x_weights=a, bandwidth=0.7) == pytest.approx(expected)
+    assert gaussian_mmd(x, x) == pytest.approx(0, abs=1e-7)
     # A record split into two half-weights changes nothing.
-    assert mmd(np.concatenate([x, x]), y, bandwidth=1.0) == pytest.approx(mmd(x, y, bandwidth=1.0))
+    assert gaussian_mmd(np.concatenate([x, x]), y, bandwidth=1.0) == pytest.approx(gaussian_mmd(x, y, bandwidth=1.0))
 
 
 def test_wasserstein_is_scipys_and_a_shift_costs_its_length():
@@ -163,7 +163,7 @@ def test_true_positive_rate_at_a_fixed_false_positive_rate():
         (lambda: match(np.zeros((3, 2)), np.zeros((3, 2)), cost="l3"), "euclidean"),
         (lambda: psnr(np.zeros((3, 3)), np.zeros((3, 4)), value_range=1), "height, width"),
         (lambda: ssim(np.zeros((2, 2)), np.zeros((2, 2)), value_range=1), "too small"),
-        (lambda: mmd(np.zeros((3, 2)), np.zeros((3, 2)), x_weights=[1, -1, 1]), "non-negative"),
+        (lambda: gaussian_mmd(np.zeros((3, 2)), np.zeros((3, 2)), x_weights=[1, -1, 1]), "non-negative"),
         (lambda: bootstrap([1.0]), "two values"),
     ],
 )

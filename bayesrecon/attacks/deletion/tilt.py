@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.divergence.score import gradients, log_liks
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion

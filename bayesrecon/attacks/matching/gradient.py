@@ -13,7 +13,7 @@ from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, f
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import STATIONARY, Equations, Solution
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser, described

@@ -10,7 +10,7 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.attacks.matching.gradient import Exact, GradientMatching
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.knowledge import Knows
 from bayesrecon.verbs.verb import verb
 

@@ -18,7 +18,7 @@ from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, 
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress

@@ -14,7 +14,7 @@ from bayesrecon.attacks.outputs.decoding import with_held_out_errors
 from bayesrecon.attacks.outputs.record_prior import check_gradient
 from bayesrecon.divergence.output_embedding import Outputs
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64

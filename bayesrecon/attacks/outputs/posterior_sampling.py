@@ -16,7 +16,7 @@ from bayesrecon.attacks.outputs.record_prior import RecordPrior, fitted_prior, l
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.divergence.output_embedding import Answer, Outputs
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64

@@ -22,8 +22,8 @@ from jaxtyping import Float
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.divergence.score import along, prior_score, taylor
 from bayesrecon.model import Model, Records
 from bayesrecon.regularisers import Regulariser

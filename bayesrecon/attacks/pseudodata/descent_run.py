@@ -12,7 +12,7 @@ from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Support, Variables
 from bayesrecon.attacks.pseudodata.sweep import sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.json_types import Json

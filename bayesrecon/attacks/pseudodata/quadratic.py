@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import evenly
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.divergence.score import scores
 from bayesrecon.estimation.span import Fit
 from bayesrecon.model import Model, Records

@@ -10,8 +10,8 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser
@@ -49,9 +49,7 @@ class ScoreMatching(Attack[Reconstruction]):
     rate: float = option(1e-3, "Learning rate.")
     regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
     start: str | PseudoData = option("published", "published (covariates standard normal, weights one) or located.")
-    estimator: Estimator = option(
-        Estimator(), "Metric and coordinates; default identity, and the parameters' own coordinates."
-    )
+    metric: Metric = option(Metric(), "Metric and coordinates; default identity, and the parameters' own coordinates.")
     checkpoint: str | Path | None = option(None, "File to write progress to; if it exists, the run resumes from it.")
 
     def __post_init__(self) -> None:
@@ -67,14 +65,14 @@ class ScoreMatching(Attack[Reconstruction]):
 
     def run(self, release: Release, knows: Knows, *, key: Key, progress: Progress) -> Reconstruction:
         coordinates, objectives = _PUBLISHED[release.temperature]
-        estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or coordinates)
+        metric = Metric(self.metric.sigma or "identity", self.metric.coordinates or coordinates)
         objective = self.objective or objectives[0]
         if objective not in objectives:
             raise BayesreconError("a trained parameter has no Laplacian to slice; use objective='exact'")
         setup = Setup(
             n=self.n,
             method="adam",
-            estimator=estimator,
+            metric=metric,
             slicing=slicing_of(objective, self._slicing),
             start=self.start,
             published=True,

@@ -15,8 +15,8 @@ from bayesrecon.attacks.pseudodata.descent_run import Run
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.start import make_support
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
@@ -46,7 +46,7 @@ class Setup:
 
     n: int | None
     method: str
-    estimator: Estimator
+    metric: Metric
     slicing: Slicing | None
     start: str | PseudoData
     published: bool
@@ -68,7 +68,7 @@ def reconstruct_with(
     start = time.perf_counter()
     if setup.n is not None and knows.get("known"):
         raise BayesreconError("n cannot be set together with known fields: the table has one record per row")
-    problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
+    problem = solve_release(release, setup.metric, key=key, progress=progress, **knows)
     descent_key = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
     target = problem.solved.target
     if setup.slicing is not None and not setup.published:
@@ -85,8 +85,8 @@ def reconstruct_with(
         "n": len(support.start.weights),
         "objective": "exact" if setup.slicing is None else "sliced",
         "method": setup.method,
-        "metric": problem.estimator.metric,
-        "coordinates": problem.estimator.coordinates,
+        "metric": problem.metric.sigma,
+        "coordinates": problem.metric.coordinates,
     }
     if setup.checkpoint is not None:
         settings = {**description, **setup.settings, "slicing": str(setup.slicing), "key": str(descent_key.tolist())}

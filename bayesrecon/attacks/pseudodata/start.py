@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
-from bayesrecon.divergence.metric import constrained_theta
+from bayesrecon.divergence.metrics import constrained_theta
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem

@@ -8,7 +8,7 @@ from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
-from bayesrecon.estimation.estimator import Estimator
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser
@@ -44,7 +44,7 @@ class WeightedRecords(Attack[Reconstruction]):
     slice_law: Literal["normal", "rademacher"] | None = option(
         None, "Distribution of the directions: normal (default) or rademacher."
     )
-    estimator: Estimator = option(Estimator(), "Metric and coordinates.")
+    metric: Metric = option(Metric(), "Metric and coordinates.")
     checkpoint: str | Path | None = option(None, "File to write progress to; if it exists, the run resumes from it.")
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class WeightedRecords(Attack[Reconstruction]):
         setup = Setup(
             n=self.n,
             method="newton",
-            estimator=self.estimator,
+            metric=self.metric,
             slicing=slicing_of(self.objective, self._slicing),
             start=self.start,
             published=False,

@@ -23,7 +23,7 @@ from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
-from bayesrecon.divergence.metric import in_coordinates, metric_factor
+from bayesrecon.divergence.metrics import Metric, in_coordinates, metric_factor
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures
@@ -31,7 +31,6 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.error_laws import PARTLY, SAMPLED
-from bayesrecon.estimation.estimator import Estimator
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Progress
@@ -50,7 +49,7 @@ _ENOUGH = 200  # number of functionals that determine a common factor of the err
 def recover_records(
     release: PosteriorDraws,
     knowledge: Knowledge,
-    estimator: Estimator,
+    metric: Metric,
     *,
     rng: np.random.Generator,
     progress: Progress | None = None,
@@ -72,14 +71,14 @@ def recover_records(
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
         raise BayesreconError("every field is known: there is nothing to recover")
-    chosen = estimator.with_defaults(release)
+    chosen = Metric.of(metric, release)
     release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
     refuse_kinks(view)
     theta = np.asarray(view.theta)
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
-    slots = make_slots(view.model, theta, metric_factor(view, chosen.metric), pairs)
+    slots = make_slots(view.model, theta, metric_factor(view, chosen.sigma), pairs)
     single_feature = rows.features == 1 and bool(rows.distinct.all())
     system = make_system(view, slots, rows.base(), pairs, progress, layers=single_feature)
     noise = noise_of(system)

@@ -6,8 +6,9 @@ from typing import ClassVar
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.attack import recover_records
+from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.estimator import Estimator, generator
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws
@@ -29,14 +30,14 @@ class SingleRecords(Attack[RecordTable]):
     takes: ClassVar[tuple[type, ...]] = (PosteriorDraws,)
 
     unit: str | tuple[str, ...] | None = option(None, "Known field (or fields a,b) that identifies a record.")
-    estimator: Estimator = option(Estimator(), "Metric and coordinates.")
+    metric: Metric = option(Metric(), "Metric and coordinates.")
 
     def run(self, release: PosteriorDraws, knows: Knows, *, key: Key, progress: Progress) -> RecordTable:
         unit = self.unit or knows.get("unit")
         if unit is None:
             raise BayesreconError("SingleRecords needs the known field, or fields, that identify a record: unit=")
         knowledge = check_knowledge(release.model, **{**knows, "unit": unit})
-        return recover_records(release, knowledge, self.estimator, rng=generator(key), progress=progress)
+        return recover_records(release, knowledge, self.metric, rng=generator(key), progress=progress)
 
 
 ATTACK = SingleRecords

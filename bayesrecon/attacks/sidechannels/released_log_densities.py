@@ -26,14 +26,14 @@ from bayesrecon.attacks.sidechannels.resolution import ARITHMETIC, Resolution, r
 from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.divergence.adaptive import AdaptiveEmbedding
 from bayesrecon.divergence.dense import log_likelihoods
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
 from bayesrecon.estimation.categories import library_of
-from bayesrecon.estimation.estimator import generator
 from bayesrecon.estimation.locate import follow_moments, locate
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.span import Span
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of

@@ -39,21 +39,21 @@ def diagnose(
     from bayesrecon.disclosure.bounds import bound as run_bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
     from bayesrecon.disclosure.planner import plan as run_plan
-    from bayesrecon.estimation.estimator import Estimator
+    from bayesrecon.divergence.metrics import Metric
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give only one of them")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
-    estimator = Estimator(args.metric, args.coordinates)
+    metric = Metric(args.metric, args.coordinates)
     opened = inputs.open_release_of(args)
     knows = inputs.knowledge_of(args, opened.model)
     with args.working() as how:
         if bound:
-            bounds = run_bound(opened, estimator=estimator, force=args.force, **how, **knows)
+            bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
             return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
         planned = run_plan(opened, **how, **knows) if plan else None
-        result = run(opened, order=order, estimator=estimator, force=args.force, **how, **knows)
+        result = run(opened, order=order, metric=metric, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:
         result, notes = replace(result, plan=planned), planned.warnings

@@ -12,12 +12,12 @@ def recover(args: Arguments) -> None:
     """
     from bayesrecon.attacks.recovery import recover as run
     from bayesrecon.cli import inputs, rich_tables
-    from bayesrecon.estimation.estimator import Estimator
+    from bayesrecon.divergence.metrics import Metric
 
-    estimator, opened = Estimator(args.metric, args.coordinates), inputs.open_releases_of(args)
+    metric, opened = Metric(args.metric, args.coordinates), inputs.open_releases_of(args)
     with args.working() as how:
         source = opened if len(opened) > 1 else opened[0]
-        result = run(source, estimator=estimator, force=args.force, **how, **inputs.knowledge_of(args, opened[0].model))
+        result = run(source, metric=metric, force=args.force, **how, **inputs.knowledge_of(args, opened[0].model))
     args.deliver(
         result, "recovery_summary.plot_summary", lambda r: [rich_tables.recovery_table(r, details=args.details)]
     )

@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Stored
 from bayesrecon.divergence.adaptive import embedding_of
-from bayesrecon.divergence.embedding import Basis
-from bayesrecon.divergence.metric import in_coordinates
-from bayesrecon.divergence.one_release import OneRelease
+from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.divergence.metric_view import OneRelease
+from bayesrecon.divergence.metrics import in_coordinates
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
@@ -68,7 +68,7 @@ class OfDraws(Kind):
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         release, spectrum = problem.release, problem.solved.spectrum
         # Beyond the end of a box there is nothing, whatever the density says there.
-        everywhere = str(problem.estimator.coordinates) != "constrained"
+        everywhere = str(problem.metric.coordinates) != "constrained"
         inputs = CheckInput(
             release.model.coordinates,
             _draws(release, fitted),
@@ -105,7 +105,7 @@ def normalised(release: PosteriorDraws) -> PosteriorDraws:
 
 def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     """The same with rounded draws imputed in their cells, if that is possible."""
-    metric = str(problem.estimator.metric)
+    metric = str(problem.metric.sigma)
 
     def fitted(view: Any) -> Fit:
         embedding, rank = embedding_of(view, metric, problem.embedding.progress), problem.rank
@@ -129,7 +129,7 @@ def drawn_alone(problem: Problem) -> list[ScoredDraws]:
     found = []
     for one in (0, 1):
         view = release.take(np.arange(one, release.size, 2))
-        embedding = embedding_of(view, str(problem.estimator.metric))
+        embedding = embedding_of(view, str(problem.metric.sigma))
         try:
             basis, y = _solved_alone(problem, embedding)
         except BayesreconError:  # too few draws

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from bayesrecon.discovery import Plugins, added, discover
-from bayesrecon.divergence.metric import in_coordinates
+from bayesrecon.divergence.metrics import in_coordinates
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release

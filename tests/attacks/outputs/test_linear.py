@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder, linear_decoder
-from bayesrecon.divergence.alphabet import rounding_noise
+from bayesrecon.disclosure.output_numbers import rounding_noise
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
 

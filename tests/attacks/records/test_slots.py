@@ -7,7 +7,7 @@ import pytest
 
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.attacks.records.slots import make_slots
-from bayesrecon.divergence.metric import metric_factor
+from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64

@@ -1,6 +1,7 @@
-"""The divergence of pseudo-data from the truth, by three routes that share nothing."""
+"""Fisher divergence and MMD agree with each other, and each with an independent computation."""
 
 import sys
+from dataclasses import replace
 
 import conjugate
 import numpy as np
@@ -8,17 +9,21 @@ import pytest
 from predictors import make
 
 import bayesrecon
+from bayesrecon import Metric
+from bayesrecon.divergence import fisher_divergence, mmd
 from bayesrecon.divergence.score import gradients, total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import divergence
-from bayesrecon.posteriors import dirac, from_draws
+from bayesrecon.posteriors import dirac, from_draws, gaussian
 from bayesrecon.precision import x64
+from bayesrecon.types import PseudoData
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, (30, 1))
 TRUTH = {"x": X, "y": 1 + 0.5 * X[:, 0] + RNG.normal(size=30)}
 PSEUDO = {"x": RNG.normal(3, 2, (7, 1)), "y": RNG.normal(2, 1, 7)}
 WEIGHTS = RNG.uniform(1, 6, 7)
+WEIGHTED = PseudoData(WEIGHTS, PSEUDO)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +42,7 @@ def test_it_is_the_fisher_divergence_of_the_two_posteriors(release):
             ]
         )
     expected = 0.5 * (apart**2).sum(axis=1).mean()
+    assert fisher_divergence(release, WEIGHTED, TRUTH, metric="identity") == pytest.approx(expected, rel=1e-9)
     assert divergence(release, PSEUDO, TRUTH, weights=WEIGHTS) == pytest.approx(expected, rel=1e-9)
 
 
@@ -51,7 +57,31 @@ def test_it_is_half_the_squared_mmd_of_the_kernel(release):
         np.einsum("tmd,tnd->mn", a, b) / 400 for a, b in ((mine, mine), (mine, theirs), (theirs, theirs))
     )
     expected = 0.5 * (WEIGHTS @ own @ WEIGHTS - 2 * WEIGHTS @ cross.sum(axis=1) + other.sum())
-    assert divergence(release, PSEUDO, TRUTH, weights=WEIGHTS) == pytest.approx(expected, rel=1e-8)
+    assert mmd(release, WEIGHTED, TRUTH, metric="identity") ** 2 / 2 == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("metric", [None, "identity", Metric("identity", "constrained")])
+@pytest.mark.parametrize("weights", [np.ones(7), WEIGHTS, WEIGHTS - 3])
+def test_both_routes_agree(release, metric, weights):
+    """Theorem 3.4, for measures of either sign, in every metric."""
+    measure = PseudoData(weights, PSEUDO)
+    by_scores = fisher_divergence(release, measure, TRUTH, metric=metric)
+    assert mmd(release, measure, TRUTH, metric=metric) ** 2 / 2 == pytest.approx(by_scores, rel=1e-11)
+
+
+def test_both_routes_agree_for_draws_of_unequal_weights(release):
+    other = replace(release, weights=RNG.dirichlet(np.ones(400)))
+    by_scores = fisher_divergence(other, WEIGHTED, TRUTH)
+    assert mmd(other, WEIGHTED, TRUTH) ** 2 / 2 == pytest.approx(by_scores, rel=1e-11)
+
+
+@pytest.mark.slow
+def test_both_routes_agree_for_an_approximation(release):
+    """It has equations of its own."""
+    theta = np.asarray(release.theta)
+    other = gaussian(release.model, theta.mean(axis=0), np.cov(theta.T), jacobian=True)
+    by_scores = fisher_divergence(other, WEIGHTED, TRUTH)
+    assert mmd(other, WEIGHTED, TRUTH) ** 2 / 2 == pytest.approx(by_scores, rel=1e-11)
 
 
 def test_at_a_trained_parameter_it_is_the_difference_of_gradients():
@@ -67,8 +97,9 @@ def test_at_a_trained_parameter_it_is_the_difference_of_gradients():
             for r, w in ((some, 4.0), ({"x": x, "y": y}, 1.0))
         )
     expected = 0.5 * ((one - two) ** 2).sum()
-    found = divergence(trained, some, {"x": x, "y": y}, weights=np.full(5, 4.0))
-    assert found == pytest.approx(expected, rel=1e-9)
+    measures = PseudoData(np.full(5, 4.0), some), {"x": x, "y": y}
+    assert fisher_divergence(trained, *measures) == pytest.approx(expected, rel=1e-9)
+    assert mmd(trained, *measures) ** 2 / 2 == pytest.approx(expected, rel=1e-9)
 
 
 def test_it_is_zero_where_sufficient_statistics_agree(release):
@@ -107,9 +138,9 @@ def test_what_was_reconstructed_brings_its_weights(release):
 
 
 def test_blocks_of_draws_add_up(release, monkeypatch):
-    whole = divergence(release, PSEUDO, TRUTH)
-    monkeypatch.setattr(sys.modules["bayesrecon.evaluate.fisher"], "_BLOCK", 5000)
-    assert divergence(release, PSEUDO, TRUTH) == pytest.approx(whole, rel=1e-12)
+    whole = fisher_divergence(release, PSEUDO, TRUTH)
+    monkeypatch.setattr(sys.modules["bayesrecon.divergence.theorem"], "_BLOCK", 5000)
+    assert fisher_divergence(release, PSEUDO, TRUTH) == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from bayesrecon.divergence.alphabet import softmax_bits
+from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.errors import BayesreconError
 
 

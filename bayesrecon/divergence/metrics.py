@@ -1,6 +1,6 @@
-"""The coordinates and the metric in which the divergence is taken."""
+"""The metric Sigma and the coordinates in which the divergence is taken."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import jax
@@ -15,6 +15,36 @@ R = TypeVar("R", bound=Atoms)
 
 _FOLDS = 5  # parts of the draws, each summed in a metric made without it
 _FELT = 0.25  # standard errors of bias from which that is done
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The metric Sigma of the divergence, and the coordinates in which gradients are taken.
+
+    Attributes:
+        sigma: "covariance" whitens by the covariance of the draws. It is nearly efficient, and the default for draws.
+            "identity" gives the unwhitened divergence as published (Wynne 2025), and is the default for a trained
+            parameter. An approximation brings its "own" metric.
+        coordinates: "unconstrained" is the default. "constrained" requires that the density vanishes at every boundary.
+
+    >>> Metric("identity").coordinates is None
+    True
+    """
+
+    sigma: str | None = None
+    coordinates: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sigma not in (None, "covariance", "identity", "own"):
+            raise BayesreconError(f"metric={self.sigma!r}: expected 'covariance' or 'identity'")
+        if self.coordinates not in (None, "unconstrained", "constrained"):
+            raise BayesreconError(f"coordinates={self.coordinates!r}: expected 'unconstrained' or 'constrained'")
+
+    @classmethod
+    def of(cls, metric: "Metric | str | None", release: Atoms) -> "Metric":
+        """A metric, or one given by the name of its Sigma, with the defaults for a release filled in."""
+        given = metric if isinstance(metric, Metric) else cls(metric)
+        return cls(given.sigma or release.default_metric, given.coordinates or "unconstrained")
 
 
 def constrained_theta(model: Model, theta: Float[np.ndarray, "T d"]) -> Float[np.ndarray, "T free"]:
