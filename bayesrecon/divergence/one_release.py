@@ -34,3 +34,7 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
         In the metric of the posterior covariance the private records' values add up to about one.
         """
         ...
+
+    def informations(self, records: Records) -> tuple[Float[np.ndarray, " A"], Float[np.ndarray, "A M"]]:
+        """The weights of these atoms, which sum to one, and their shares in the information of each record."""
+        ...
