@@ -209,8 +209,8 @@ class _Program:
     def _solve(
         self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Array | None, right: Array | None
     ) -> tuple[float | None, float | None]:
-        # Columns scaled: HiGHS works with absolute tolerances.
-        scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)
+        # Columns scaled: HiGHS works with absolute tolerances. Where nothing is resolved there are no inequalities.
+        scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12) if len(upper) else np.ones(len(objective))
         optima: list[float | None] = []
         for sign in (1.0, -1.0):
             solution = scipy.optimize.linprog(

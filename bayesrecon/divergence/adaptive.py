@@ -1,6 +1,7 @@
 """The mean embedding of one release: in closed form if the model has one, and otherwise by dense or sparse passes,
 whichever cost less for the records."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from bayesrecon.model import Progress, Records
 from bayesrecon.releases import Release
 
 _SAMPLE = 64  # number of atoms from which the information of a record is computed
+_OVERFLOW = 1e290  # squares of scores from which a record's information is infinite
 _FEW = 91  # up to this number of monomials (twelve coefficients) the closed form is always the cheapest
 _COST = 2  # cost of a product in closed form, in products of a dense pass
 _BLOCK = 2**23  # largest number of entries of a score matrix that is only summed
@@ -95,17 +97,23 @@ class AdaptiveEmbedding(View):
         return self.sparse.pieces(records, atoms)
 
     def information(self, records: Records) -> Float[np.ndarray, " M"]:
+        return self.informations(records)[1].sum(axis=0)
+
+    def informations(self, records: Records) -> tuple[Float[np.ndarray, " A"], Float[np.ndarray, "A M"]]:
         atoms, count = self.thinned(_SAMPLE), len(next(iter(records.values())))
-        step = max(1, _BLOCK // (len(atoms) * self.metric.shape[1]))
+        weights = self.weights[atoms] / self.weights[atoms].sum()
+        shape = len(atoms), self.metric.shape[1]
+        step = max(1, _BLOCK // math.prod(shape))
         if count > step and self.closed is None and self.sparse.touched(records) is not None:
-            return self.sparse.information(records, atoms)
-        norm = np.zeros(count)
-        for start in range(0, count, step):
-            block = {k: v[start : start + step] for k, v in records.items()}
-            scores = np.clip(self.scores(block, atoms), -1e150, 1e150)
-            norm[start : start + step] = (scores**2).sum(axis=0)
-        norm[norm >= 1e290] = np.inf
-        return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
+            weighted = self.sparse.informations(records, atoms)
+        else:
+            weighted = np.zeros((len(atoms), count))
+            for start in range(0, count, step):
+                block = {k: v[start : start + step] for k, v in records.items()}
+                squares = np.clip(self.scores(block, atoms), -1e150, 1e150) ** 2
+                weighted[:, start : start + step] = squares.reshape(*shape, -1).mean(axis=1)
+        weighted[~(weighted < _OVERFLOW)] = np.inf
+        return weights, weighted
 
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         return self._cheaper(records).tame(records, everywhere=everywhere)

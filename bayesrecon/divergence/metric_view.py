@@ -86,6 +86,10 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
         """
         ...
 
+    def informations(self, records: Records) -> tuple[Float[np.ndarray, " A"], Float[np.ndarray, "A M"]]:
+        """The weights of these atoms, which sum to one, and their shares in the information of each record."""
+        ...
+
 
 @dataclass(frozen=True)
 class View:

@@ -94,14 +94,14 @@ class SparseEmbedding(View):
                 derivatives.append(slopes[:, :n] * np.sqrt(weights[:n])[:, None])
         return np.asarray(touched.index), np.concatenate(derivatives, axis=1)
 
-    def information(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, " M"]:
-        """As in `OneRelease`, at these atoms and in the one metric."""
+    def informations(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "A M"]:
+        """As in `OneRelease`, at these atoms, in the one metric, and times their weights."""
         index, slopes = self.pieces(records, atoms)
         sigma, slopes = self.metric @ self.metric.T, np.clip(slopes, -1e150, 1e150)
-        norm = np.zeros(index.shape[1])
+        norm = np.zeros(slopes.shape[1:])
         for (i, first), (j, second) in product(zip(index, slopes, strict=True), repeat=2):
-            norm += sigma[i, j] * (first * second).sum(axis=0)
-        return np.where(norm < 1e290, norm, np.inf) / self.metric.shape[1]
+            norm += sigma[i, j] * first * second
+        return norm / self.metric.shape[1]
 
     def slopes(self, records: Records, h: Array | Stored, j: Int[np.ndarray, " P"]) -> Float[np.ndarray, "M P"]:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`."""

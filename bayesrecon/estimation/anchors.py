@@ -14,8 +14,20 @@ _MOST_ROUNDS, _BATCH = 60, 512  # of draws, and records of each, before a distri
 _LARGEST = 1e35  # limit of responses: errors of their squares are made of eighth powers, which are finite below it
 
 
+_FEW = 32  # accepted records, of more that were wanted, below which a distribution is refused
+
+
 class UnusableRecordsError(BayesreconError):
-    """A distribution of which hardly any record is accepted."""
+    """A distribution of which hardly any record can be used."""
+
+    def __init__(self) -> None:
+        super().__init__("hardly any random record has a usable score under this model; narrow the fields with domain=")
+
+
+def require_usable(usable: int, wanted: int) -> None:
+    """Raise `UnusableRecordsError` when hardly any of the wanted records can be used."""
+    if usable < min(wanted, _FEW):
+        raise UnusableRecordsError
 
 
 @dataclass(frozen=True)
@@ -66,10 +78,7 @@ class Reference:
             records = self._draw(rng, max(size, _BATCH))
             more = _subset(records, self.accept(records))
             accepted = {k: np.concatenate([v, more[k]]) for k, v in accepted.items()}
-        if _count(accepted) < min(size, 32):
-            raise UnusableRecordsError(
-                "hardly any random record has a usable score under this model; narrow the fields with domain="
-            )
+        require_usable(_count(accepted), size)
         return accepted
 
     def _draw(self, rng: np.random.Generator, size: int) -> Records:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 _PASSES = 6  # largest number of successive linear programs for a non-linear statistic
 _STEPS = np.linspace(0, 1, 17)[1:]  # steps along the way to a program's solution at which the statistic is evaluated
+_FEASIBLE = 1e-7  # error up to which a linear program counts a constraint as met
 _SAME = 1e-9  # relative change of a bound that ends the successive programs, far below a printed digit
 
 
@@ -122,9 +123,11 @@ class EquationErrors:
 
 def farthest(cost: np.ndarray, constraints: np.ndarray, values: np.ndarray, width: float) -> np.ndarray | None:
     """Minimise `cost @ delta` subject to `constraints @ delta = values` and `|delta| <= width`; None if that is
-    infeasible."""
+    infeasible. Without any delta the constraints hold only if their values are zero."""
     from scipy.optimize import linprog  # costs a third of a second
 
+    if not cost.size:
+        return None if (np.abs(values) > _FEASIBLE).any() else np.zeros(0)
     size = float(np.abs(cost).max(initial=0.0)) or 1.0
     equal = {"A_eq": constraints, "b_eq": values} if len(constraints) else {}
     solution = linprog(cost / size, bounds=(-width, width), method="highs", **equal)

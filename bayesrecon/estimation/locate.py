@@ -161,11 +161,21 @@ def _most_likely(
     if not fields:
         return distribution
     (separate_rng,) = rng.spawn(1)  # where the distribution stays, what follows is the same as if nobody had looked
-    judge, seed, close, initial = judge_of(embedding), int(separate_rng.integers(2**31)), False, distribution
+    judge, seed, close = judge_of(embedding), int(separate_rng.integers(2**31)), False
+    previous = initial = distribution
     for _ in range(_LIKELIHOOD_PASSES):
-        solved = fit(
-            embedding, distribution, separate_rng, finite=False, atoms=atoms, label="locating the records", shrink=False
-        )
+        try:
+            solved = fit(
+                embedding,
+                distribution,
+                separate_rng,
+                finite=False,
+                atoms=atoms,
+                label="locating the records",
+                shrink=False,
+            )
+        except UnusableRecordsError:
+            return previous  # the last step went too far
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
         previous, distribution = distribution, likelihood.located(distribution, close)
         if _close(previous, distribution):

@@ -34,6 +34,7 @@ _TAIL_SD = 0.888
 # Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
 # of the weights is the scale.
 _CONSTANT = 1e-12
+_SEEN = 0.5  # share of the draws, by weight, at which a plausible record has information
 _MOST_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -47,12 +48,15 @@ def plausible(judge: OneRelease, least: float, most: float = MOST) -> Callable[[
     """A function that selects the records that can be part of the data.
 
     The information of all private records adds up to about one, so no record carries much more. Records with almost no
-    information are excluded too: any number of them would fit.
+    information are excluded too: any number of them would fit. So are those with almost none at half of the draws, by
+    weight: where a predictor saturates, all of it is at the few draws that predict another response, and others see
+    remnants of any size.
     """
 
     def accept(records: Records) -> np.ndarray:
-        information = judge.information(records)
-        return (information < most) & (information > least) & judge.tame(records)
+        weights, parts = judge.informations(records)
+        information, seen = parts.sum(axis=0), weights @ (parts > least * weights[:, None])
+        return (information < most) & (information > least) & (seen >= _SEEN) & judge.tame(records)
 
     return accept
 
@@ -61,10 +65,13 @@ def nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndar
     """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
 
     `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term has the size of the
-    noise (the discrepancy principle). Of all measures that match, the most even one is chosen.
+    noise (the discrepancy principle). Of all measures that match, the most even one is chosen. Probes of which none
+    has information, or no probes at all, explain nothing and have no weight.
     """
     import scipy.optimize  # costs a third of a second
 
+    if not information.any():
+        return np.zeros(len(information))
     # The noise at the draws themselves: with the simulated one weights can stand in the tails, and the data are lost.
     root = whitener(embedding.normal_noise(solved.basis) / embedding.effective_size)
     matrix = np.concatenate([root.T @ solved.cross.T, information[None] / TOTAL_ERROR])

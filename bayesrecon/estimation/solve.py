@@ -17,7 +17,7 @@ from bayesrecon.divergence.mean_embedding import (
 )
 from bayesrecon.domains import Records
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.anchors import Reference, require_usable
 from bayesrecon.estimation.basis import LARGER_POOL, find_basis, first_pool, per_level
 from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.jackknife import jackknifed, stretches_of
@@ -177,10 +177,14 @@ def _wide(reference: Reference) -> Reference:
 
 
 def _finite_rows(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
-    """The records whose scores and their squares do not overflow at any atom, and their rows of `cross`."""
+    """The records whose scores and their squares do not overflow at any atom, and their rows of `cross`.
+
+    Raises `UnusableRecordsError` when there are hardly any.
+    """
     finite = moderate(cross).all(axis=1)
     if finite.all():  # without another copy
         return records, cross
+    require_usable(int(finite.sum()), len(cross))
     return {k: v[finite] for k, v in records.items()}, cross[finite]
 
 

@@ -10,6 +10,12 @@ def test_the_farthest_point():
     assert farthest(np.ones(2), np.array([[1.0, 1.0]]), np.array([3.0]), 1.0) is None
 
 
+def test_without_any_error_equations_hold_or_do_not():
+    for count in (0, 2):
+        assert farthest(np.zeros(0), np.zeros((count, 0)), np.zeros(count), 1.0).shape == (0,)
+    assert farthest(np.zeros(0), np.zeros((2, 0)), np.array([0.0, 0.1]), 1.0) is None
+
+
 def test_ends_of_a_ratio():
     # (1 + d1) / (2 + d2) over the square
     errors = EquationErrors(np.zeros((2, 0)), np.diag([0.1, 0.2]), np.zeros((2, 0)), np.zeros((0, 2)), np.zeros(0))

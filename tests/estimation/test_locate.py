@@ -1,6 +1,7 @@
 """The data are found wherever they lie, whatever the first generic records."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import numpyro
@@ -12,10 +13,10 @@ from parts import slow_then_large
 
 import bayesrecon
 from bayesrecon.divergence.adaptive import embedding_of
-from bayesrecon.estimation import basis, locate, record_weights, solve
+from bayesrecon.estimation import anchors, basis, locate, record_weights, solve
 from bayesrecon.estimation.solve import fit
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.models import from_numpyro
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
@@ -109,6 +110,58 @@ def test_noise_that_no_weights_explain_does_not_narrow_the_search():
         recovery = bayesrecon.recover(release, key=key, domain=domain)
         assert recovery.consistent
         assert abs(recovery["n"].estimate - 300) < 4 * recovery["n"].se
+
+
+@pytest.mark.parametrize("weights", [np.full(2000, 1 / 2000), np.random.default_rng(0).dirichlet(np.full(2000, 0.1))])
+def test_records_whose_information_is_at_few_draws_are_not_plausible(weights):
+    """Far out the draws that predict another choice have all of it, and any other draws see remnants of any size."""
+    rng, model = np.random.default_rng(0), load("wells_dist")
+    theta = rng.normal([0.6, -0.02], [0.1, 0.01], (2000, 2))
+    release = PosteriorDraws(theta, model, weights, np.zeros(2000, int))
+    distance = np.concatenate([rng.uniform(0, 250, 200), rng.uniform(3e4, 1e5, 200)])
+    records = {"dist": distance, "switched": np.resize([0, 1], 400)}
+    with x64():
+        judge = record_weights.judge_of(embedding_of(release, "covariance"))
+        accepted = record_weights.plausible(judge, 1e-9, 1e12)(records)
+        informations = judge.informations(records)[1]
+    assert accepted[:200].all()
+    assert (informations[:, 200::2].sum(axis=0) > 1e-9).all()  # no choice in spite of a slope that is rarely positive
+    assert not accepted[200::2].any()
+    assert judge.information(records) == pytest.approx(informations.sum(axis=0))
+
+
+@pytest.mark.slow
+def test_a_pass_that_accepts_no_record_is_undone(monkeypatch):
+    data, release, _ = poisson(np.random.default_rng(0), draws=500)
+    knowledge, calls = check_knowledge(release.model), []
+    reference, moderate = anchors.Reference(knowledge.fields), solve.moderate
+
+    def follow(embedding, accepting):
+        """As it goes where only the first calls accept records."""
+        calls.clear()
+        monkeypatch.setattr(solve, "moderate", lambda x: moderate(x) & (calls.append(1) or len(calls) <= accepting))
+        return locate.follow_measure(embedding, reference, knowledge, np.random.default_rng(0), np.arange(500))
+
+    with x64():
+        embedding = embedding_of(release, "covariance")
+        with pytest.raises(bayesrecon.BayesreconError, match="hardly any random record has a usable score"):
+            follow(embedding, 0)
+        assert not follow(embedding, 1).centre  # where the first pass went cannot be used
+        found = follow(embedding, 3)
+    assert abs(found.centre["x"] - data["x"].mean()) < data["x"].std()
+
+
+@pytest.mark.slow
+def test_no_records_and_records_without_information_have_no_weight():
+    _, release, _ = poisson(np.random.default_rng(0), draws=200)
+    near = {"x": np.array(1.0), "y": np.array(2.0)}
+    with x64():
+        embedding, reference = embedding_of(release, "covariance"), anchors.Reference(release.model.fields, most=64)
+        solved = fit(embedding, reference.recentred(near, near), np.random.default_rng(0), finite=False, shrink=False)
+        assert record_weights.nonnegative_weights(embedding, solved, embedding.information(solved.probes)).sum() > 0
+        for count in (0, 5):
+            part = replace(solved, probes={k: v[:count] for k, v in solved.probes.items()}, cross=solved.cross[:count])
+            assert record_weights.nonnegative_weights(embedding, part, np.zeros(count)).tolist() == [0.0] * count
 
 
 def test_records_on_which_a_field_does_not_matter_do_not_tell_where_it_lies():

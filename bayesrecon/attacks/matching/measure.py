@@ -104,10 +104,13 @@ def weigh(equations: Equations, pool: Records, fixed: Records, total: float) -> 
     """Non-negative weights with the given sum whose gradients cancel best.
 
     Returns:
-        The weights `(P,)`, the strength of the regulariser, and the residual.
+        The weights `(P,)`, the strength of the regulariser, and the residual. That of an empty pool is infinite,
+        because no weights have the sum.
     """
     records = equations.records(pool, fixed)
     columns = equations.in_metric(np.asarray(gradients(equations.model, equations.theta, records)).T)
+    if not columns.shape[1]:
+        return np.zeros(0), 1.0, np.inf
     base = equations.in_metric(equations.base)[:, None]
     system = np.hstack([columns, base])
     if len(system) > system.shape[1]:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
+from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.regularisers import Regulariser
 
@@ -123,8 +124,18 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
 
 
 def nonnegative(features: Features, records: Records, total: float | None = None) -> Float[np.ndarray, " M"]:
-    """The best weights `w >= 0` of given records, `(M,)`, with sum `total` if it is start_weights."""
+    """The best weights `w >= 0` of given records, `(M,)`, with sum `total` if it is fixed.
+
+    Where no feature is visible, all weights are as good: they are equal, and zero without a total.
+
+    Raises `BayesreconError` if there are no records that could have the total.
+    """
     matrix, matched = features.root @ np.asarray(features.at(records)).T, features.matched
+    count = matrix.shape[1]
+    if total and not count:
+        raise BayesreconError(f"total={total:g}: there are no records that could have it")
+    if not matrix.size:
+        return np.full(count, (total or 0.0) / max(count, 1))
     length = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
     if total is not None:
         # The equality is one heavy equation. Its remaining error is removed by rescaling.

@@ -86,6 +86,9 @@ def test_weights_are_not_negative_and_sum_to_the_total():
         equations = GradientMatching(n=6, multipliers="one").equations(release, {})
         pool, fixed = equations.start(np.random.default_rng(0), 400)
         weights, strength, left = measure.weigh(equations, pool, fixed, 6.0)
+        empty = ({k: v[:0] for k, v in records.items()} for records in (pool, fixed))
+        none, _, infinite = measure.weigh(equations, *empty, 6.0)
+    assert (none.size, infinite) == (0, np.inf)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(6.0, rel=1e-3)
     assert strength == 1.0
