@@ -7,10 +7,8 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from conjugate import PRIOR_SCALE, RATE, SHAPE, effects_model, regression_model, sample_effects, sample_regression
-from scipy.stats import norm
 
 import bayesrecon
-from bayesrecon.estimation.checks import chains
 from bayesrecon.estimation.checks.check import CheckInput
 from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
@@ -151,17 +149,6 @@ def test_a_shifted_chain_is_noticed(regression):
         found = bayesrecon.recover(moved).failures
         assert any("chains differ in distribution" in f for f in found), shift[chain == 2][0]
     assert bayesrecon.recover(dataclasses.replace(release, chain=chain)).consistent
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.98])
-def test_chains_of_one_law_are_told_apart_as_often_as_the_level_says(correlation):
-    rng, level = np.random.default_rng(0), chains.LEVEL
-    root = np.linalg.cholesky(np.array([[1.0, correlation], [correlation, 1.0]]))
-    columns = rng.normal(size=(4000, 2)) @ root.T
-    means = rng.normal(size=(400_000, 4, 2)) @ root.T
-    largest = np.abs(means - means.mean(axis=1, keepdims=True)).max(axis=(1, 2)) * np.sqrt(4 / 3)
-    chance = 4 * 2 * norm.sf(np.quantile(largest, 1 - 0.8 * level))
-    assert 0.6 * level < chains.familywise_p(chance, np.cov(columns.T), 4) < level
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.divergence.mean_embedding import Basis
 from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.divergence.metrics import in_coordinates
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
@@ -40,13 +40,14 @@ from bayesrecon.running.draws_on_disk import as_rows
 
 _BLOCK = 2**21  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights
+_FEWEST_ORDERED, _FALL = 100, 0.02  # draws whose order is judged; largest fall of log weights, in their range
 
 
 class OfDraws(Kind):
     of = PosteriorDraws
 
     def opened(self, release: Any, coordinates: str) -> Any:
-        view = in_coordinates(counted_once(normalised(release)), coordinates)
+        view = in_coordinates(counted_once(shuffled(normalised(release))), coordinates)
         refuse_kinks(view)
         return view
 
@@ -101,6 +102,33 @@ def normalised(release: PosteriorDraws) -> PosteriorDraws:
         return release
     note = f"the weights of the atoms sum to {mass:.6g}, not to one: they were scaled"
     return replace(release, weights=weights / mass, notes=(*release.notes, note))
+
+
+def shuffled(release: PosteriorDraws) -> PosteriorDraws:
+    """The release in random order if its weighted draws stand in the order of their likelihood.
+
+    Nested sampling writes its draws so. They are independent, and neighbours are alike only because of that order. Each
+    weight is a likelihood times a volume that shrinks by a steady small factor, so that from one draw to the next the
+    log weights never fall by much compared with their range. Along a chain they fall as fast as they rise.
+
+    >>> import numpy as np
+    >>> from bayesrecon.models import load
+    >>> rng, model = np.random.default_rng(0), load("linear_predictor")
+    >>> levels = np.sort(rng.normal(size=400))
+    >>> weights = np.exp(3 * levels - np.arange(400) / 50)
+    >>> release = PosteriorDraws(levels[:, None], model, weights / weights.sum(), np.zeros(400, int))
+    >>> bool((np.diff(shuffled(release).theta[:, 0]) < 0).any())
+    True
+    """
+    weights, chain = np.asarray(release.weights), np.asarray(release.chain)
+    logs = np.log(weights[weights > 0])
+    if len(logs) < _FEWEST_ORDERED or np.ptp(logs) < _ROUNDING or np.ptp(chain) > 0:
+        return release
+    if -np.diff(logs).min() > np.ptp(logs) * _FALL:
+        return release
+    note = Note("the weighted draws stand in the order of their likelihood, as nested sampling writes them: no chain")
+    order = np.random.default_rng(0).permutation(release.size)
+    return replace(release.take(order), notes=(*release.notes, note))
 
 
 def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
