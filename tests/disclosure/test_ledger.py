@@ -250,7 +250,15 @@ def test_a_process_that_is_killed_loses_nothing(path, monkeypatch):
         monkeypatch.setattr(ledger_file, "write_whole", write)
 
     # A release writes the ledger and the key, and the key before if it is missing or was left behind.
-    for number, writes, after in ((0, 0, 0), (1, 1, 0), (2, 1, 100), (3, 0, 100), (4, 1, 100), (5, 1, 200), (6, 2, 300)):
+    for number, writes, after in (
+        (0, 0, 0),
+        (1, 1, 0),
+        (2, 1, 100),
+        (3, 0, 100),
+        (4, 1, 100),
+        (5, 1, 200),
+        (6, 2, 300),
+    ):
         killed_at(writes)
         with pytest.raises(KeyboardInterrupt):
             enter(path, release(table(number)), budget=1000.0)

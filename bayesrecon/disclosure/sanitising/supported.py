@@ -65,8 +65,8 @@ def with_widest_cap(
 
 
 def is_supported(tilts: TiltDistribution) -> bool:
-    """Whether `with_widest_cap` accepts the tilts."""
-    return not isinstance(_widest(tilts), str)
+    """Whether the theory holds with the narrowest cap, so that `with_widest_cap` accepts the tilts."""
+    return not isinstance(_widest(tilts, _TIMES[-1:]), str)
 
 
 def least_worth(tilts: TiltDistribution) -> float | None:
@@ -89,14 +89,14 @@ def least_worth(tilts: TiltDistribution) -> float | None:
     return worths[high]
 
 
-def _widest(tilts: TiltDistribution) -> tuple[TiltDistribution, int] | str:
+def _widest(tilts: TiltDistribution, multiples: Sequence[int] = _TIMES) -> tuple[TiltDistribution, int] | str:
     """As `with_widest_cap`, or the reason why there is none."""
     if tilts.k > LEAST_WORTH**-0.5:
         return f"it is not known what the tilts of fewer than {LEAST_WORTH:g} draws hide"
     if tilts.cost > MOST_NATS:
         return f"it costs {tilts.cost:.2g} nats in {tilts.effective_rank:.0f} directions, more than {MOST_NATS:g}"
     normals = public_stream("trial tilts").normal(size=(len(tilts.scatters), _TILTS))
-    for times in _TIMES:
+    for times in multiples:
         capped = tilts.with_cap(times)
         if capped.cost <= MOST_NATS and holds(capped, normals):
             return capped, times
