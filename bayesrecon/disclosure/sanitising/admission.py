@@ -1,94 +1,97 @@
-"""Whether a release is allowed: by the theory of its tilts, and by what the ledger says is left."""
+"""Whether the ledger allows a release: what is left, what to do instead, and what the steward should know."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from bayesrecon.disclosure.sanitising.ledger import Account, Ledger, Release, Whose
-from bayesrecon.disclosure.sanitising.supported import is_supported, with_widest_cap
-from bayesrecon.disclosure.sanitising.tilts import TiltDistribution
 from bayesrecon.errors import BayesreconError, Note
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A release that is asked for.
+    """A release that is asked of a ledger.
 
     Attributes:
-        whose: whom it is about.
+        book: the open ledger.
+        whose: whom the release is about.
         release: what it is.
         budget: another budget of the account, or None.
         by_records: whether its worth follows from `records`.
         name: name of the release, for messages.
     """
 
+    book: Ledger
     whose: Whose
     release: Release
     budget: float | None
     by_records: bool
     name: str
 
-    def account(self, book: Ledger, worth: float | None = None) -> Account:
-        """The account after this release, or after one of another worth."""
-        release = self.release if worth is None else replace(self.release, worth=worth)
-        return book.account(self.whose, release, self.budget)
+    @property
+    def account(self) -> Account:
+        """The account after this release."""
+        return self.book.account(self.whose, self.release, self.budget)
 
-    def allowed(self, book: Ledger) -> bool:
-        """Whether the budget allows it."""
-        return book.covers(self.whose, self.release) or self.account(book).left >= 0
+    def conditions(self, worth: float) -> str:
+        """What a release of another worth would need besides, as text behind this worth."""
+        after = self.book.account(self.whose, replace(self.release, worth=worth), self.budget)
+        return self._instead + ("" if after.left >= 0 else f" with budget={_needed(after)}")
 
+    def check(self, supported: Callable[[float], bool]) -> None:
+        """Refuse a release that the budget does not allow.
 
-def admitted(book: Ledger, asked: Asked, tilts: TiltDistribution) -> tuple[TiltDistribution, int]:
-    """The distribution of the tilts and their cap, as `with_widest_cap`, of a release that the budget allows.
+        Args:
+            supported: whether a release may have this worth; tried before a worth is named.
 
-    Raises:
-        BayesreconError: it is not allowed. The message says what is left, and every worth that it names was tried.
-    """
-
-    def conditions(worth: float) -> str:
-        after = asked.account(book, worth)
-        instead = " in place of records=" if asked.by_records else ""
-        return instead + ("" if after.left >= 0 else f" with budget={_needed(after)}")
-
-    found = with_widest_cap(tilts, asked.name, conditions)
-    if asked.allowed(book):
-        return found
-    now, after = book.account(asked.whose, budget=asked.budget), asked.account(book)
-    left, limit = max(0, math.floor(now.left)), after.budget or 0.0
-    cures = [f"state budget={_needed(after)} or more", "name account= if the data are about people of no other account"]
-    if left and is_supported(tilts.with_size(left**-0.5)):
-        cures.insert(0, f"use worth={left}" + (" in place of records=" if asked.by_records else ""))
-    raise BayesreconError(
-        f"{asked.name}: {left if left else 'nothing'} is left of the budget of {limit:.12g} draws' worth of "
-        f"{asked.whose}, {_spent(now, limit)}, and this release needs {asked.release.worth:.12g}; {', or '.join(cures)}"
-    )
-
-
-def notes(book: Ledger, asked: Asked, path: object) -> Sequence[str]:
-    """What the steward should know before a release is entered."""
-    found: list[str] = []
-    if book.is_new:
-        found.append(Note(f"a new ledger, {path}: it does not know what was released before"))
-    elif asked.whose.account not in book.accounts:
-        found.append(
-            f"a new account, {asked.whose.account}: its people must be in no other account ({', '.join(book.accounts)})"
+        Raises:
+            BayesreconError: the budget does not allow it. The message says what is left.
+        """
+        after = self.account
+        if after.left >= 0 or self.book.covers(self.whose, self.release):
+            return
+        limit, now = after.budget or 0.0, self.book.account(self.whose, budget=self.budget)
+        left = max(0, math.floor(now.left))
+        cures = [
+            *([f"use worth={left}{self._instead}"] if left and supported(left) else []),
+            f"state budget={_needed(after)} or more",
+            "name account= if the data are about people of no other account",
+        ]
+        raise BayesreconError(
+            f"{self.name}: {left or 'nothing'} is left of the budget of {limit:.12g} draws' worth of {self.whose}, of "
+            f"which {limit - now.left:.12g} is released, and this release needs {self.release.worth:.12g}; "
+            f"{', or '.join(cures)}"
         )
-    if others := book.also_in(asked.whose, asked.release):
-        found.append(f"the same records were also released in {'; '.join(others)}: are these really other people?")
-    before = book.account(asked.whose).budget
-    if before is not None and asked.budget is not None and asked.budget != before:
-        found.append(f"the budget of account {asked.whose.account} was {before:.12g} and is now {asked.budget:.12g}")
-    if asked.release.records is None:
-        found.append("the data were not supplied: another run of the sampler gets another tilt, and the worths add up")
-    if book.covers(asked.whose, asked.release):
-        found.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")
-    return found
+
+    def notes(self, path: Path) -> Sequence[str]:
+        """What the steward should know before the release is entered in the ledger of this path."""
+        found: list[str] = []
+        if self.book.is_new:
+            found.append(Note(f"a new ledger, {path}: it does not know what was released before"))
+        elif self.whose.account not in self.book.accounts:
+            names = ", ".join(self.book.accounts)
+            found.append(f"a new account, {self.whose.account}: its people must be in no other account ({names})")
+        if others := self.book.also_in(self.whose, self.release):
+            found.append(f"the same records were also released in {'; '.join(others)}: are these really other people?")
+        before = self.book.account(self.whose).budget
+        if before is not None and self.budget not in (None, before):
+            found.append(f"the budget of account {self.whose.account} was {before:.12g} and is now {self.budget:.12g}")
+        if self.release.records is None:
+            found.append(
+                "the data were not supplied: another run of the sampler gets another tilt, and the worths add up"
+            )
+        if self.book.covers(self.whose, self.release):
+            found.append(
+                "these data were sanitised under this model before: the same tilt is reused, and adds no worth"
+            )
+        return found
+
+    @property
+    def _instead(self) -> str:
+        return " in place of records=" if self.by_records else ""
 
 
 def _needed(after: Account) -> int:
     """The smallest budget that allows this state of an account."""
     return math.ceil((after.budget or 0.0) - after.left)
-
-
-def _spent(now: Account, limit: float) -> str:
-    return f"of which {limit - now.left:.12g} is released"

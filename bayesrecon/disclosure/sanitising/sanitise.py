@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising import ledger as ledgers
-from bayesrecon.disclosure.sanitising.admission import Asked, admitted, notes
+from bayesrecon.disclosure.sanitising.admission import Asked
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
 from bayesrecon.disclosure.sanitising.secret import (
@@ -22,7 +22,13 @@ from bayesrecon.disclosure.sanitising.secret import (
     hash_of_model,
     keyed,
 )
-from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, with_widest_cap, worth_for
+from bayesrecon.disclosure.sanitising.supported import (
+    LEAST_WORTH,
+    check_worth,
+    is_supported,
+    with_widest_cap,
+    worth_for,
+)
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, tilt_at, tilt_distribution
@@ -162,9 +168,11 @@ def sanitise(
         secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(job.release.model), repr(worth))
         warning = "unsafe_seed: anybody can compute this tilt again, so these draws protect nothing"
         return job.capped(*with_widest_cap(job.tilts, release.name)).altered(secret, None, (warning,))
-    asked = Asked(whose, job.in_ledger(table), budget, largest_shift is not None, release.name)
     with ledgers.opened_ledger(book_path, only_read=dry_run) as book:
-        job = job.capped(*admitted(book, asked, job.tilts))
+        asked = Asked(book, whose, job.in_ledger(table), budget, largest_shift is not None, release.name)
+        capped = with_widest_cap(job.tilts, release.name, asked.conditions)
+        asked.check(lambda worth: is_supported(job.tilts.with_size(worth**-0.5)))
+        job = job.capped(*capped)
         if dry_run:
             warnings = (Note("a trial: nothing was spent or written, and the draws are not given away"),)
             secret, stored = Secret(secrets.token_bytes(32)), None
@@ -172,8 +180,8 @@ def sanitise(
             warnings, stored = (), book.tilt(asked.release)
             secret = book.secret(asked.release)
         tilt, times = (job.tilt(secret), job.times) if stored is None else stored  # or that of an earlier run
-        result = replace(job, times=times).altered(secret, tilt, (*notes(book, asked, book_path), *warnings))
-        after = asked.account(book)
+        result = replace(job, times=times).altered(secret, tilt, (*asked.notes(book_path), *warnings))
+        after = asked.account
         result = result.in_account(whose.account, whose.part, after.spent, after.budget, max(0.0, after.left))
         if accept is not None:
             accept(result)
