@@ -4,7 +4,8 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,30 @@ def private_folder(path: Path) -> Path:
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Hold a lock file, which is created if it is missing, and wait while another process holds it.
+
+    The lock ends with the process, however it ends.
+    """
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            while True:
+                with suppress(OSError):  # after ten seconds of waiting
+                    msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+                    break
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

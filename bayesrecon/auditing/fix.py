@@ -98,23 +98,31 @@ def write_audited(
     audit: Callable[[Path], Audit],
     attributes: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Write a cleaned copy to a temporary file, audit that file, and then move it into place.
+    """Write a cleaned copy after it was audited: `audited_copy`, moved into place."""
+    content, audited = audited_copy(values, path, audit, attributes)
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
+    return audited
+
+
+def audited_copy(
+    values: dict[str, np.ndarray],
+    path: Path,
+    audit: Callable[[Path], Audit],
+    attributes: Mapping[str, str] | None = None,
+) -> tuple[bytes, Audit]:
+    """A cleaned copy as bytes, and its audit, before it is there.
 
     Args:
         values: the draws.
-        path: path of the copy.
-        audit: function that audits the temporary file.
+        path: path that the copy will have.
+        audit: function that audits a temporary file.
         attributes: attributes of the file.
-
-    Returns:
-        The audit of the copy.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = write_clean(values, Path(folder) / path.name, attributes)
         audited = audit(copy)
         content = copy.read_bytes()
-    write_whole(path, lambda temporary: temporary.write_bytes(content))
-    return replace(audited, files=tuple({**file, "path": str(path)} for file in audited.files))
+    return content, replace(audited, files=tuple({**file, "path": str(path)} for file in audited.files))
 
 
 def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:

@@ -1,6 +1,7 @@
 """Commands, and the blocks of options that several of them share."""
 
 import inspect
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
 from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
+from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -104,6 +106,30 @@ def check_files(values: Mapping[str, object]) -> None:
     written = {f"--{name.replace('_', '-')}": value for name, value in values.items() if isinstance(value, Path)}
     words = [word for value in values.values() for word in (value if isinstance(value, list) else [value])]
     check_places(written, [word for word in words if isinstance(word, str)])
+
+
+@contextmanager
+def as_typed(options: Mapping[str, str]) -> Generator[None]:
+    """Let messages name what is typed on the command line.
+
+    Args:
+        options: `{keyword: option}`.
+
+    >>> with as_typed({"worth": "--worth"}):
+    ...     raise BayesreconError("use worth=320, or state worth= again")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: use --worth 320, or state --worth again
+    """
+    try:
+        yield
+    except BayesreconError as error:
+        names = "|".join(options)
+        message = re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), str(error))
+        raise BayesreconError(message) from error
+
+
+def _is_value(following: str | None) -> bool:
+    return following is not None and (following.isalnum() or following in "'\"{<")
 
 
 def command(

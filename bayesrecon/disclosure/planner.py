@@ -7,13 +7,23 @@ release.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.diagnostics import Z95
-from bayesrecon.disclosure.sanitising.supported import tilted_errors
+from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, ledger_path, opened_ledger
+from bayesrecon.disclosure.sanitising.supported import (
+    LEAST_WORTH,
+    check_worth,
+    is_supported,
+    least_worth,
+    planned_tilts,
+    tilted_errors,
+)
+from bayesrecon.disclosure.sanitising.tilts import TiltDistribution
 from bayesrecon.disclosure.summary_forecast import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import predicted_errors
 from bayesrecon.errors import BayesreconError
@@ -21,7 +31,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws, Release
-from bayesrecon.results.plan import Outlook, Plan
+from bayesrecon.results.plan import Outlook, Plan, Series
 from bayesrecon.verbs.verb import verb
 
 
@@ -33,6 +43,10 @@ def plan(
     draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
     digits: Sequence[int] = (2, 3, 4, 6),
     summaries: bool = True,
+    releases: int | None = None,
+    budget: float | None = None,
+    account: str | None = None,
+    ledger: str | Path | None = None,
     statistics: Mapping[str, object] | None = None,
     key: Key = 0,
     progress: Progress | None = None,
@@ -52,6 +66,9 @@ def plan(
             With each number of digits and at full precision they are also the mode with its covariance (a Laplace
             approximation, or a printed table with correlations) and converged variational fits, full rank and mean
             field.
+        releases: number of sanitised releases that are to come, such as 60 of 60 months. The plan says what worth each
+            may have.
+        budget, account, ledger: as in `sanitise`, with `releases`. If no budget is known, the smallest one is planned.
         statistics, key, progress, knows: as in `recover`.
 
     Raises:
@@ -68,6 +85,11 @@ def plan(
     """
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
+    if releases is None and not budget is account is ledger is None:
+        raise BayesreconError("budget=, account= and ledger= are for releases to come: state releases=, e.g. 12")
+    if releases is not None and (not isinstance(releases, int) or releases < 1):
+        raise BayesreconError(f"releases={releases!r}: expected a number of releases to come, e.g. 12")
+    state = None if releases is None else _state(budget, account, ledger)
     problem = solve_release(release, key=key, progress=progress, **knows)
     totals, rows, errors, shifts, slopes = predicted_errors(problem, draws, digits, statistics)
     failures = problem.failures(totals.scores)
@@ -75,7 +97,18 @@ def plan(
     if summaries and not failures:
         solve = partial(half_widths, statistics=statistics, key=key, progress=progress, knows=knows)
         found = summarised(problem, sorted(set(digits)), solve)
-    tilted, unsaid = ({}, ()) if failures else tilted_errors(problem, rows, slopes, sorted(set(draws)))
+    tilts, series, unsaid, tilted = None, None, (), {}
+    worths = sorted({t for t in draws if t >= LEAST_WORTH})
+    if (worths or releases is not None) and not failures:
+        try:
+            tilts = planned_tilts(problem, rows)
+        except BayesreconError as error:
+            unsaid = (f"sanitised draws are not planned for: {error}",)
+    if tilts is not None:
+        if releases is not None and state is not None:
+            series = _series(tilts, releases, *state)
+            worths = sorted({*worths, *series.worths})
+        tilted, unsaid = tilted_errors(problem, tilts, slopes, worths)
     size = problem.embedding.effective_size
     outlooks = tuple(
         Outlook(
@@ -91,7 +124,31 @@ def plan(
         )
         for i, row in enumerate(rows)
     )
-    return Plan(release.name, problem.release.size, outlooks, failures, (*found.warnings, *unsaid), release.model.name)
+    warnings = (*found.warnings, *unsaid)
+    return Plan(release.name, problem.release.size, outlooks, failures, warnings, release.model.name, series)
+
+
+def _state(budget: float | None, account: str | None, ledger: str | Path | None) -> tuple[str, float, float | None]:
+    """Name of an account, what it has spent, and its budget."""
+    whose = Whose(EVERYBODY if account is None else account)
+    budget = None if budget is None else check_worth(budget, "budget")
+    with opened_ledger(ledger_path() if ledger is None else Path(ledger), only_read=True) as book:
+        found = book.account(whose, budget=budget)
+    return whose.account, found.spent, found.budget
+
+
+def _series(tilts: TiltDistribution, releases: int, account: str, spent: float, budget: float | None) -> Series:
+    """What each of several releases to come may be worth."""
+    least = least_worth(tilts)
+    if least is None:
+        raise BayesreconError(f"{releases} releases cannot be planned: no worth up to a million is supported")
+    limit = float(np.ceil(spent + releases * least)) if budget is None else budget
+    left = max(0.0, limit - spent)
+    each, alone = (
+        worth if worth >= least and is_supported(tilts.with_size(worth**-0.5)) else None
+        for worth in (float(np.floor(left / releases)), float(np.floor(left)))
+    )
+    return Series(releases, account, spent, limit, least, each, alone)
 
 
 def _scaled(value: float | None, factor: float) -> float | None:

@@ -1,5 +1,6 @@
 """The result of `plan`: what an attacker would recover from fewer draws, fewer digits or summaries."""
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,64 @@ class Outlook:
         return float(np.hypot(self.se[draws], self.shift[digits] if digits is not None else 0.0))
 
 
+@dataclass(frozen=True)
+class Series:
+    """What each of several sanitised releases to come may be worth, in draws.
+
+    Attributes:
+        releases: their number.
+        account: name of the ledger's account.
+        spent: worth that the account has spent.
+        budget: its budget, the one that was stated, or else the smallest one that allows all releases.
+        least: smallest worth that is supported.
+        each: worth that each may have if they may be about the same people; None if the budget does not allow all.
+        apart: worth that each may have if it is a part of its own, which shares nobody with the others; None if the
+            budget does not allow any.
+    """
+
+    releases: int
+    account: str
+    spent: float
+    budget: float
+    least: float
+    each: float | None
+    apart: float | None
+
+    @property
+    def worths(self) -> set[int]:
+        """What an attacker may hold of one person: one release, all of them, or one of a part of its own."""
+        together = () if self.each is None else (self.each, self.releases * self.each)
+        return {int(worth) for worth in (*together, self.apart) if worth is not None}
+
+    @property
+    def fitting(self) -> int:
+        """The number of releases about the same people that the budget allows at the smallest worth."""
+        return int(max(0.0, self.budget - self.spent) // self.least)
+
+    @property
+    def needed(self) -> int:
+        """The smallest budget for all releases if they may be about the same people."""
+        return math.ceil(self.spent + self.releases * self.least)
+
+    @property
+    def sentence(self) -> str:
+        """What each may be worth, in words."""
+        start = (
+            f"{self.releases} releases of account {self.account}, which has spent {self.spent:.12g} of a budget of "
+            f"{self.budget:.12g} draws' worth: "
+        )
+        apart = "if each is a part that shares nobody with the others, " + (
+            "none is allowed" if self.apart is None else f"each may be worth {self.apart:.12g}"
+        )
+        if self.each is None:
+            together = f"{self.fitting} of them fit, worth {self.least:.12g} each; all need budget={self.needed}"
+        else:
+            together = (
+                f"each may be worth {self.each:.12g}, and together they are worth {self.releases * self.each:.12g}"
+            )
+        return f"{start}if they may be about the same people, {together}; {apart}"
+
+
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
     """An attacker's error of each statistic after thinning, rounding or other remedies. Index it by name."""
@@ -71,6 +130,8 @@ class Plan(Result):
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     model: str = ""
+    series: Series | None = None
+    """What each of the `releases` to come may be worth."""
 
     def __getitem__(self, name: str) -> Outlook:
         for outlook in self.outlooks:

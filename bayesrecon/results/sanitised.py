@@ -60,12 +60,12 @@ class Change:
 class Sanitised(Result):
     """Draws from the posterior of data that were randomly altered once; index it by a statistic's name.
 
-    Everything except `shifts`, `units`, `bits`, `spent` and `budget` is computed from the sanitised draws, so it
-    reveals no more than they do.
+    Everything except `shifts`, `units`, `bits` and what the ledger says (`account` to `left`) is computed from the
+    sanitised draws, so it reveals no more than they do.
 
     Attributes:
         release: the draws (a release like any other), or the mode with its covariance; None in a result that was
-            loaded.
+            loaded, and after a dry run.
         source: name of what was sanitised.
         draws: number of draws; 0 for a mode with its covariance.
         worth: number of independent draws of the posterior, `1 / k^2`, where k is the standard deviation of the tilts.
@@ -83,7 +83,10 @@ class Sanitised(Result):
         bits: for some private records, evenly spaced in their table: upper bounds in bits on what anybody learns about
             the response who knows all other records and everything else about this one. Do not publish it.
         bits_of_draws: the same bounds for the original draws.
-        spent, budget: the ledger's account of these data, in draws; None if `unsafe_seed` was used.
+        account, part: whose account the release counts in; None if `unsafe_seed` was used.
+        spent: total worth of the account with this release, in draws: the largest over its parts.
+        budget: the largest total worth of the account.
+        left: what further releases of this part may be worth together.
     """
 
     source: str
@@ -101,8 +104,11 @@ class Sanitised(Result):
     units: Mapping[str, Mapping[Any, float]] | None = None
     bits: np.ndarray | None = None
     bits_of_draws: np.ndarray | None = None
+    account: str | None = None
+    part: str | None = None
     spent: float | None = None
     budget: float | None = None
+    left: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     release: Any = field(default=None, init=False)
@@ -121,6 +127,19 @@ class Sanitised(Result):
         object.__setattr__(result, "release", mode)
         object.__setattr__(result, "_moments", (mean, covariance))
         return result
+
+    def in_account(
+        self, account: str, part: str | None, spent: float, budget: float | None, left: float
+    ) -> "Sanitised":
+        """The same result with what the ledger says."""
+        result = replace(self, account=account, part=part, spent=spent, budget=budget, left=left)
+        object.__setattr__(result, "release", self.release)
+        object.__setattr__(result, "_moments", self._moments)
+        return result
+
+    def without_release(self) -> "Sanitised":
+        """The same result without the draws or the mode."""
+        return replace(self)
 
     @property
     def published(self) -> str:
@@ -173,7 +192,9 @@ class Sanitised(Result):
         from bayesrecon.precision import x64
 
         if self.release is None:
-            raise BayesreconError("a loaded result has no draws; read the file of the draws and summarise them")
+            raise BayesreconError(
+                "a loaded result and a dry run have no draws; read the file of the draws and summarise them"
+            )
         if self._moments is not None:
             return _table_of_mode(self.release.about.coordinates, *self._moments)
         model = self.release.model

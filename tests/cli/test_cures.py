@@ -81,7 +81,7 @@ CURES = {
     ),
     "bounds without a domain": (["diagnose", "draws.npz", *MODEL, "--bound"], "--domain mom_iq=LOW:HIGH"),
     "a program without data": (["recover", "draws.npz", "--model", "nothing.stan"], "declare data in the data block"),
-    "too little worth": (["sanitise", "draws.npz", *MODEL, "-o", "s.nc", "--worth", "2"], "use 100 or more"),
+    "too little worth": (["sanitise", "draws.npz", *MODEL, "-o", "s.nc", "--worth", "2"], "use --worth 100"),
 }
 
 

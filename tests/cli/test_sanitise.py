@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 
 import jsonschema
@@ -55,7 +56,7 @@ def test_with_data_and_words(run, folder):
     assert outcome.code == 0
     words = " ".join(outcome.out.split())
     assert "shifts by your records (do not publish" in words
-    assert "100 of 200 draws' worth is released" in words
+    assert "100 of 200 draws' worth of account default is released; 100 is left" in words
     assert "not anonymous" in words
     assert "wrote safe.nc" in outcome.err
     same = run(*ASKED, "-o", "other.nc", "--data", "private.npz")
@@ -64,7 +65,9 @@ def test_with_data_and_words(run, folder):
 
 REFUSED = {
     "a ledger beside the release": (("--ledger", "ledger.json"), "never keep the ledger beside a release"),
-    "a worth below 100": (("--worth", "50"), "smallest supported worth is 100"),
+    "a worth below 100": (("--worth", "50"), "--worth 50 is not supported.*use --worth 100"),
+    "a budget below the worth": (("--budget", "50"), "50 is left of the budget of 50.*state --budget 100"),
+    "no name": (("--account", ""), "--account '': expected a name"),
     "another suffix": (("-o", "safe.txt"), r"must end in \.nc or \.npz or \.csv"),
     "records that cannot be hidden": (("--records", "0.5"), "a record moves the release by"),
 }
@@ -77,6 +80,26 @@ def test_what_is_refused(run, folder, name):
     one_line(run(*ASKED, "-o", "safe.nc", *options), told)
     assert not (folder / "safe.nc").exists()
     assert not (folder / "book/ledger.json").exists()
+
+
+@pytest.mark.slow
+def test_a_trial_writes_nothing_and_a_cure_that_is_typed_works(run, folder):
+    np.savez(folder / "draws.npz", **exact_draws(2, 1000))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    asked = (*ASKED, "-o", "safe.nc", "--data", "private.npz")
+    outcome = run(*asked, "--dry-run", "--page", "page.json")
+    assert outcome.code == 0
+    assert "100 of 100 draws' worth of account default would be released; 0 would be left" in " ".join(
+        outcome.out.split()
+    )
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert run(*asked, "--part", "2026-01").code == 0
+    refused = run(*asked, "--worth", "40", "--account", "default")
+    (cure,) = re.findall(r"use (--worth \S+ with --budget \d+)", refused.err)
+    again = run(*asked, *cure.replace(" with", "").replace(",", "").split(), "--json")
+    assert (document(again)["spent"], document(again)["budget"]) == (200, 200)
+    plan = ("diagnose", "draws.npz", "--model", "kidscore_momiq", "--ledger", "book/ledger.json")
+    one_line(run(*plan, "--releases", "60"), "need --plan")
 
 
 def mode_table(model, mean, covariance):

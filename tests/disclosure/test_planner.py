@@ -139,3 +139,27 @@ def test_sanitised_draws_are_planned_by_their_worth():
         assert 0.5 < error / plan["n"].se[worth] < 1.2
     assert "se @ sanitised, worth 100" in plan.to_dataframe().columns
     assert "sanitised, worth 100 draws" in [text.get_text() for text in plan.plot().get_yticklabels()]
+
+
+@pytest.mark.slow
+def test_sixty_releases_share_a_budget(tmp_path):
+    """What the plan says is what the ledger then allows."""
+    rng = np.random.default_rng(0)
+    values = {"coef": rng.normal(2, 0.1, (2, 500, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 500, 1))}
+    release = bayesrecon.posteriors.from_draws(values, bayesrecon.models.load("linear_predictor"))
+    options = {"draws": (100,), "digits": (), "summaries": False, "ledger": tmp_path / "ledger.json"}
+    series = bayesrecon.plan(release, releases=60, **options).series
+    assert (series.each, series.budget, series.needed) == (series.least, 60 * series.least, 60 * series.least)
+    plan = bayesrecon.plan(release, releases=60, budget=9050, **options)
+    assert (plan.series.each, plan.series.apart) == (150, 9050)
+    assert plan["n"].sanitised[9000] < plan["n"].sanitised[150] / 5  # all of them together
+    few = bayesrecon.plan(release, releases=60, budget=3000, **options).series
+    assert few.each is None
+    assert "30 of them fit, worth 100 each; all need budget=6000" in few.sentence
+    assert not list(tmp_path.iterdir())
+    bayesrecon.sanitise(release, worth=150, budget=9050, ledger=options["ledger"])
+    left = bayesrecon.plan(release, releases=59, **options).series
+    assert (left.spent, left.each) == (150, 150)
+    for wrong in ({"releases": 0}, {"budget": 300}, {"releases": 2, "account": ""}):
+        with pytest.raises(bayesrecon.BayesreconError):
+            bayesrecon.plan(release, **wrong, **options)

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import json
-import stat
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +13,8 @@ from command import SIZE, X, Y, exact_draws
 import bayesrecon
 from bayesrecon.disclosure.sanitising import sanitise
 from bayesrecon.disclosure.sanitising.bits import bits_of
-from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
-from bayesrecon.disclosure.sanitising.supported import check_worth, with_widest_cap, worth_for
+from bayesrecon.disclosure.sanitising.supported import check_worth, is_supported, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import divergences, tilt_at, tilt_distribution, unit_blocks
@@ -23,7 +22,6 @@ from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.model import PseudoData
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.results.sanitised import Sanitised
@@ -273,84 +271,86 @@ def test_the_secret_is_a_function_of_what_is_sanitised(model):
     assert hash_of_model(model) == hash_of_model(replace(model)) != hash_of_model(other)
 
 
-def make(secret):
-    return PseudoData(secret.generator("tilt").normal(size=2), {"y": np.arange(2.0)})
-
-
-def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
-    path = tmp_path / "book" / "ledger.json"
-    with opened_ledger(path) as book:
-        _, first, account = book.tilt("data", "model", 100.0, 300.0, make)
-        assert (account.spent, account.budget, account.reused) == (100, 300, False)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with opened_ledger(path) as book:
-        secret, same, account = book.tilt("data", "model", 100.0, None, make)
-        assert (account.spent, account.reused) == (100, True)
-        np.testing.assert_array_equal(same.weights, first.weights)
-        np.testing.assert_array_equal(same.weights, make(secret).weights)
-        _, other, account = book.tilt("data", "another model", 200.0, None, make)
-        assert account.spent == 300
-        assert not np.allclose(other.weights, first.weights)
-        with pytest.raises(
-            BayesreconError, match=r"300 draws' worth of data data is released, and 100 more exceed the budget of 300"
-        ):
-            book.tilt("data", "a third", 100.0, None, make)
-        assert book.tilt("other data", "model", 100.0, None, make)[2].budget == 100
-    assert len(json.loads(path.read_text())["accounts"]["data"]["tilts"]) == 2
-    assert json.loads(path.read_text())["accounts"]["data"]["budget"] == 300
-
-
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        (lambda path: path.write_text("{"), "is not a ledger"),
-        (lambda path: path.write_text('{"bayesrecon_ledger": 1, "key": "00", "accounts": {}}'), "is not a ledger"),
-        (lambda path: path.chmod(0o644), "other users can read this ledger"),
-    ],
-)
-def test_a_damaged_or_readable_ledger_is_refused(tmp_path, damage, told):
-    path = tmp_path / "ledger.json"
-    with opened_ledger(path):
-        pass
-    damage(path)
-    with pytest.raises(BayesreconError, match=told), opened_ledger(path):
-        pass
-
-
 @pytest.mark.slow
-def test_another_run_takes_the_same_tilt_where_data_are_given(model, tmp_path):
-    """The tilt lies in the ledger: one that is nearly the same would tell its random numbers by the difference."""
-    book = tmp_path / "ledger.json"
+def test_the_budget_binds_whatever_the_table_looks_like(model, tmp_path):
+    """Another run of the sampler takes the stored tilt: one that is nearly the same would reveal both."""
+    ledger = tmp_path / "ledger.json"
     runs = [exact_draws(2, 1200), {k: v[:, ::-1] * (1 + 1e-6) for k, v in exact_draws(2, 1200).items()}]
-    found = [bayesrecon.sanitise(one, model=model, data=DATA, ledger=book) for one in runs]
-    assert [one.spent for one in found] == [100, 100]
-    assert any("sanitised under this model before" in w for w in found[1].warnings)
-    assert len(found[0].shifts) == SIZE
-    ((account,),) = [list(json.loads(book.read_text())["accounts"])]
-    assert account == hash_of_data(DATA)
-    with pytest.raises(BayesreconError, match="exceed the budget of 100"):
-        bayesrecon.sanitise(runs[0], model=model, data=DATA, worth=150, ledger=book)
+    options = {"model": model, "ledger": ledger}
+    first, again = (bayesrecon.sanitise(one, data=DATA, **options) for one in runs)
+    assert [(one.account, one.spent, one.budget, one.left) for one in (first, again)] == [("default", 100, 100, 0)] * 2
+    assert any("sanitised under this model before" in w for w in again.warnings)
+    assert len(first.shifts) == SIZE
+    variants = [
+        {**DATA, "dummy": np.ones(SIZE)},
+        {k: v.astype("f4") for k, v in DATA.items()},
+        {k: v * (1 + 1e-12) for k, v in DATA.items()},
+        {k: v[1:] for k, v in DATA.items()},
+        {k: np.append(v, v[:1]) for k, v in DATA.items()},
+        {**DATA, "id": np.array([f"P{i}" for i in range(SIZE)])},
+        None,
+    ]
+    for data in variants:
+        with pytest.raises(BayesreconError, match="nothing is left of the budget of 100 draws'"):
+            bayesrecon.sanitise(runs[0], data=data, **options)
+    other = bayesrecon.sanitise(runs[0], data=variants[0], account="others", **options)
+    assert (other.account, other.spent) == ("others", 100)
+    assert any("its people must be in no other account" in w for w in other.warnings)
+    assert any("the same records were also released in account default: are these" in w for w in other.warnings)
 
 
 @pytest.mark.slow
-def test_without_data_every_run_is_another_release(model, tmp_path):
-    book = tmp_path / "ledger.json"
-    found = bayesrecon.sanitise(exact_draws(2, 1000), model=model, ledger=book, budget=200)
-    assert any("another run of the sampler" in w for w in found.warnings)
-    moved = {k: v * (1 + 1e-9) for k, v in exact_draws(2, 1000).items()}
-    assert bayesrecon.sanitise(moved, model=model, ledger=book).spent == 200
-    assert list(json.loads(book.read_text())["accounts"]) == [UNNAMED]
-    third = {k: v * (1 + 2e-9) for k, v in exact_draws(2, 1000).items()}
-    with pytest.raises(BayesreconError, match=r"exceed the budget of 200.*supply the data \(data=\) of each"):
-        bayesrecon.sanitise(third, model=model, ledger=book)
+def test_trials_and_failures_spend_nothing(release, tmp_path):
+    ledger = tmp_path / "ledger.json"
+    options = {"data": DATA, "ledger": ledger, "budget": 250}
+    trial = bayesrecon.sanitise(release, dry_run=True, **options)
+    assert trial.release is None
+    assert (trial.spent, trial.left) == (100, 150)
+    with pytest.raises(BayesreconError, match="trials have no draws"):
+        trial.table()
+
+    def disk_full(result):
+        assert result.release.size == 1000
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        bayesrecon.sanitise(release, accept=disk_full, **options)
+    assert not ledger.exists()
+    bayesrecon.sanitise(release, **options)
+    kept = ledger.read_bytes()
+    bayesrecon.sanitise(release, worth=150, dry_run=True, **options)
+    assert ledger.read_bytes() == kept
+
+
+def named(error, option):
+    """The number that a message names for an option."""
+    found = re.search(rf"{option}=([0-9.e+]+)", str(error))
+    return None if found is None else float(found[1])
+
+
+@pytest.mark.slow
+def test_what_a_refusal_names_works(release, tmp_path):
+    options = {"ledger": tmp_path / "ledger.json"}
+    bayesrecon.sanitise(release, data=DATA, budget=250.5, **options)
+    data = {**DATA, "dummy": np.ones(SIZE)}
+    for worth in (40, 170):
+        with pytest.raises(BayesreconError) as caught:
+            bayesrecon.sanitise(release, data=data, worth=worth, **options)
+        cure = re.search(r"use (worth=\S+( with budget=\d+)?)", str(caught.value))[1]
+        typed = {k: float(v) for k, v in (word.strip(",").split("=") for word in cure.split(" with "))}
+        bayesrecon.sanitise(release, data=data, dry_run=True, **typed, **options)
+    with pytest.raises(BayesreconError, match=r"150 is left.*; use worth=150, or state budget=270 or more"):
+        bayesrecon.sanitise(release, data=data, worth=170, **options)
+    bayesrecon.sanitise(release, data=data, worth=170, budget=270, **options)
 
 
 REFUSED = {
-    "a worth below 100": ({"worth": 50}, "smallest supported worth is 100"),
-    "no number": ({"worth": "much"}, "not a number"),
+    "a worth below 100": ({"worth": 50}, "worth=50 is not supported.*use worth=100"),
+    "no number": ({"worth": "much"}, "expected a number of draws"),
+    "an endless budget": ({"budget": np.inf}, "budget=inf: expected a number of draws"),
+    "no name": ({"account": " "}, "account=' ': expected a name"),
     "both": ({"worth": 100, "records": 1.0}, "give one of"),
     "a record that cannot be hidden": ({"records": 0.1}, "a record moves the release by"),
-    "a budget below the worth": ({"budget": 50}, "below worth"),
     "too many draws": ({"draws": 3000}, "would reveal the tilt"),
     "too few draws": ({"draws": 50}, "at least 100 are needed"),
     "data of another model": ({"data": {"y": Y}}, "the data lack field"),
@@ -376,12 +376,38 @@ def test_repeated_rows_and_other_models_are_refused(release, model):
         bayesrecon.sanitise(cut, model=model, unsafe_seed=0)
 
 
-def test_too_many_directions_cost_too_much(tilts):
+@pytest.fixture(scope="module")
+def short(tilts):
+    """The same distribution, with fewer draws to try it on."""
+    return replace(tilts, theta=tilts.theta[::8], values=tilts.values[::8])
+
+
+REFUSED_TILTS = {
+    "too large": lambda short: short.with_size(0.2),
+    "too many directions": lambda short: replace(short, scatters=np.full_like(short.scatters, 1.0)),
+    "both": lambda short: replace(short, k=0.3, scatters=np.full_like(short.scatters, 1.0)),
+    "other costs than in theory": lambda short: replace(short, values=12 * short.values),
+}
+
+
+@pytest.mark.parametrize(
+    "reason", ["too large", *(pytest.param(r, marks=pytest.mark.slow) for r in [*REFUSED_TILTS][1:])]
+)
+def test_a_worth_that_is_named_was_tried(short, reason):
     """By the distribution alone: no secret has a say in it."""
-    many = tilts.with_cap(1)
-    object.__setattr__(many, "scatters", np.full_like(tilts.scatters, 1.0))
-    with pytest.raises(BayesreconError, match=r"nats in .* directions, and at most 0.045 are supported"):
-        with_widest_cap(many, "release")
+    refused = REFUSED_TILTS[reason](short)
+    with pytest.raises(BayesreconError) as caught:
+        with_widest_cap(refused, "release")
+    worth = named(caught.value, "use worth")
+    with_widest_cap(refused.with_size(worth**-0.5), "release")
+    assert 100 <= worth < 1e6
+    assert worth == 100 or not is_supported(refused.with_size((0.99 * worth) ** -0.5))
+
+
+@pytest.mark.slow
+def test_where_no_worth_is_supported_none_is_named(short):
+    with pytest.raises(BayesreconError, match=r"tilts do not cost what the theory says.*no worth up to a million is"):
+        with_widest_cap(replace(short, values=1e3 * short.values**3), "release")
 
 
 def test_the_worth_that_hides_records():
@@ -391,8 +417,9 @@ def test_the_worth_that_hides_records():
         worth_for(1.0, lambda k: 0.2 / k)
     with pytest.raises(BayesreconError, match="positive number"):
         worth_for(-1.0, lambda k: k)
-    with pytest.raises(BayesreconError, match="smallest supported worth"):
-        check_worth(np.nan)
+    for wrong in (np.nan, np.inf, 0, -100, None):
+        with pytest.raises(BayesreconError, match="expected a number of draws"):
+            check_worth(wrong)
 
 
 @pytest.mark.slow
@@ -460,7 +487,7 @@ def test_units_and_the_table(release, tmp_path):
 def test_results_do_not_reveal_the_secret(release, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(release, ledger=book)
-    content = json.loads(book.read_text())
+    content = json.loads(book.with_name("ledger.json.key").read_text())
     told = json.dumps(found.to_dict()) + found.sentence + repr(found)
     assert content["key"] not in told
     assert content["key"][:16] not in told

@@ -1,10 +1,11 @@
 """`bayesrecon diagnose`: what a release can and cannot give away."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, as_typed, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def diagnose(
             "--bound", help="Compute 99 % bounds instead, over all data inside the --domain of every unknown field."
         ),
     ] = False,
+    releases: Annotated[
+        int | None,
+        typer.Option(help="With --plan: number of sanitised releases to come, to say what worth each may have."),
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="With --releases: as in sanitise.")] = None,
+    account: Annotated[str | None, typer.Option(help="With --releases: as in sanitise.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="With --releases: as in sanitise.")] = None,
 ) -> None:
     """Report what a release determines about its data, and what stays hidden."""
     from dataclasses import replace
@@ -43,6 +51,9 @@ def diagnose(
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give only one of them")
+    series = {"releases": releases, "budget": budget, "account": account, "ledger": ledger}
+    if not plan and any(value is not None for value in series.values()):
+        raise BayesreconError("--releases, --budget, --account and --ledger need --plan")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     metric = Metric(args.metric, args.coordinates)
@@ -52,7 +63,8 @@ def diagnose(
         if bound:
             bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
             return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
-        planned = run_plan(opened, **how, **knows) if plan else None
+        with as_typed({name: f"--{name}" for name in series}):
+            planned = run_plan(opened, **series, **how, **knows) if plan else None
         result = run(opened, order=order, metric=metric, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:
@@ -82,10 +94,11 @@ def in_short(result: "Diagnosis") -> str:
     return f"{result.release}: it reveals {sums} independent sums over the records{kind}"
 
 
-def _planned(plan: "Plan") -> "list[Table]":
+def _planned(plan: "Plan") -> "list[str | Table]":
     """An attacker's errors for each way to publish, and the remedies that protect as well as the least worth does."""
     worths = [worth for outlook in plan.outlooks for worth, error in outlook.sanitised.items() if error]
-    return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else [])]
+    series = [] if plan.series is None else [plan.series.sentence.replace("budget=", "--budget ")]
+    return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else []), *series]
 
 
 def plan_table(result: "Plan") -> "Table":

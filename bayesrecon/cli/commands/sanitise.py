@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesrecon.cli.audits import check_writable
-from bayesrecon.cli.command import ENDING, RELEASE, Arguments, command, only
+from bayesrecon.cli.command import ENDING, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from bayesrecon.results.sanitised import Sanitised
 
 _ROWS = 30  # of a table, the first ones
+_TYPED = {
+    **{name: f"--{name}" for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model")},
+    "draws": "--keep-draws",
+}
+"""What is typed for a keyword of `bayesrecon.sanitise`."""
 
 
 @command(
@@ -53,12 +58,21 @@ def sanitise(
         int | None, typer.Option(help="Number of draws to publish; default a quarter of them.")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Largest total worth of all releases of these data; stated once.")
+        float | None, typer.Option(help="Largest total worth of all releases of the account; kept until stated anew.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(help="The data are about other people, who are in no other account.")
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option(help="People of the account who are in none of its other parts, e.g. 2026-01.")
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="File with the key and the tilts. Never publish it or keep it beside a release."),
+        typer.Option(help="File of what was released, with its key beside it. Never keep them beside a release."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Try everything with other random numbers; spend and write nothing.")
+    ] = False,
     table: Annotated[
         Path | None,
         typer.Option(help="Write means, standard deviations and covariance of the sanitised draws to this .csv file."),
@@ -96,7 +110,13 @@ def sanitise(
         kinds = "a mode with its covariance is written to .csv" if mode else "draws are written to .nc or .npz"
         raise BayesreconError(f"--out {out}: {kinds}")
     opened = _mode(args) if mode else _draws(args)
-    with console.progress_bar() as progress:
+    copies: list[tuple[bytes, Audit | None]] = []
+    with console.progress_bar() as progress, as_typed(_TYPED):
+
+        def accept(result: "Sanitised") -> None:
+            progress("auditing the copy", 0.9)
+            copies.append((_table_of(result), None) if mode else _audited(result, out))
+
         sanitised = run(
             opened,
             worth=worth,
@@ -104,15 +124,22 @@ def sanitise(
             data=data,
             draws=keep_draws,
             budget=budget,
+            account=account,
+            part=part,
             ledger=book,
+            dry_run=dry_run,
+            accept=accept,
             progress=progress,
         )
-        progress("auditing the copy", 0.9)
-        audited = _written_table(sanitised, out) if mode else _written(sanitised, out)
-    console.wrote(out)
-    if table is not None:
-        _written_table(sanitised, table)
+    ((content, audited),) = copies
+    if not dry_run:
+        write_whole(out, lambda temporary: temporary.write_bytes(content))
+        console.wrote(out)
+    if table is not None and not dry_run:
+        rows = _table_of(sanitised)
+        write_whole(table, lambda temporary: temporary.write_bytes(rows))
         console.wrote(table)
+    page = None if dry_run else page
     deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
 
 
@@ -144,15 +171,15 @@ def _mode(args: Arguments) -> "Release":
     return mode_of_table(path, inputs.at_power(inputs.load_model(args.model, settings), args.power))
 
 
-def _written_table(result: "Sanitised", path: Path) -> None:
+def _table_of(result: "Sanitised") -> bytes:
     """Means or a mode with standard deviations and covariance, which hold nothing but these numbers."""
-    write_whole(path, lambda temporary: temporary.write_text(result.table().to_csv(), encoding="utf-8"))
+    return result.table().to_csv().encode()
 
 
-def _written(result: "Sanitised", path: Path) -> "Audit":
-    """The file, audited before it is there."""
+def _audited(result: "Sanitised", path: Path) -> "tuple[bytes, Audit]":
+    """The file and its audit."""
     from bayesrecon.auditing.audit import audit
-    from bayesrecon.auditing.fix import write_audited
+    from bayesrecon.auditing.fix import audited_copy
     from bayesrecon.posteriors.named_draws import named_draws
 
     release = result.release
@@ -160,7 +187,16 @@ def _written(result: "Sanitised", path: Path) -> "Audit":
     def audit_file(copy: Path) -> "Audit":
         return audit(str(copy), release.model, remedies=False)
 
-    return write_audited(named_draws(release).values, path, audit_file, result.attributes)
+    return audited_copy(named_draws(release).values, path, audit_file, result.attributes)
+
+
+def _account(result: "Sanitised") -> str:
+    state = "would be" if result.release is None else "is"
+    part = "" if result.part is None else f" for part {result.part}"
+    return (
+        f"ledger: {result.spent:.12g} of {result.budget:.12g} draws' worth of account {result.account} {state} "
+        f"released; {result.left:.12g} {state} left{part}"
+    )
 
 
 def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]":
@@ -177,7 +213,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
         f"by up to {quantile:.2g} in 95 % of cases; the most influential one moves it by {largest:.2g}: single records "
         "are not hidden",
         *shifts,
-        *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
+        *([] if result.spent is None else [_account(result)]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),
         result.sentence,
     ]

@@ -1,34 +1,40 @@
-"""The data steward's ledger: the key of all tilts, the tilts that were drawn, and their combined worth.
+"""The data steward's ledger: what worth was released of whom, the tilts of these releases, and what is left.
 
-It is a file that only its owner can read (mode 0600). Another release of the same data under the same model reuses the
-tilt in the ledger. Any other release of these data gets a new tilt, and the worths are added. A release that would
-exceed the stated budget is refused.
+All releases of a ledger count in one account, because a table does not tell whether it is about other people: the same
+people in other units share no record, and other people can share many. Only the steward can say that data are about
+other people (another account), or that parts of an account share nobody. The worth that an account has spent is
+
+    sum of the worths of releases without a part + largest sum of the worths of the releases of one part,
+
+since a release without a part may be about anybody. The same data under the same model at the same worth get the same
+tilt again, which adds nothing.
 """
 
-import json
+import math
 import os
-import secrets
-import stat
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+import unicodedata
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from bayesrecon.disclosure.sanitising.ledger_file import (
+    EVERYBODY,
+    LedgerFile,
+    identifier,
+    opened_file,
+    tilt_identifier,
+)
 from bayesrecon.disclosure.sanitising.secret import Secret, keyed
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import private_folder, write_whole
 from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
 
-_VERSION = 1  # of the file's format; no other version is read
-_KEY = 32  # bytes
-_LARGEST = 2**28  # bytes: enough for the tilts of hundreds of releases
-
-UNNAMED = "releases without their data"
-"""The account of releases whose data were not supplied. They might share data, so they are treated as one data set."""
+_LONGEST = 100  # characters of a name
 
 
 def ledger_path() -> Path:
@@ -45,142 +51,189 @@ def ledger_path() -> Path:
 
 
 @dataclass(frozen=True)
-class Account:
-    """The account of one data set after a release.
+class Whose:
+    """Whom a release is about, as the steward says.
 
     Attributes:
-        spent: total worth of its independent tilts, in draws.
-        budget: largest total worth, in draws.
-        reused: whether the tilt was already in the ledger, so that the release adds no worth.
-        times: R / N, the tilt's cap in multiples of the number of records.
+        account: people who are in no other account. Spaces around a name and capitals make no other name.
+        part: people of the account who are in none of its other parts; None for anybody of the account.
+
+    >>> print(Whose(" Ward A ", "2026-01"))
+    account ward a, part 2026-01
+    """
+
+    account: str = EVERYBODY
+    part: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "account", _name(self.account, "account"))
+        object.__setattr__(self, "part", None if self.part is None else _name(self.part, "part"))
+
+    def __str__(self) -> str:
+        return f"account {self.account}" + ("" if self.part is None else f", part {self.part}")
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a sanitised release is, for the ledger.
+
+    Attributes:
+        data: hash of the table, or what stands for it.
+        records: hash of the fields that the model uses; None if the data were not supplied.
+        model: hash of the model.
+        model_name: its name.
+        worth: in draws.
+    """
+
+    data: str
+    records: str | None
+    model: str
+    model_name: str
+    worth: float
+
+
+@dataclass(frozen=True)
+class Account:
+    """The state of an account, in draws.
+
+    Attributes:
+        spent: total worth of all releases that may be about the same person, the largest over parts.
+        budget: largest total worth; None if none was stated.
+        left: what a further release of the same part may be worth. Below zero if the budget does not allow the state.
     """
 
     spent: float
-    budget: float
-    reused: bool
-    times: int
+    budget: float | None
+    left: float
 
 
 class Ledger:
     """An open ledger. Open one with `opened_ledger`."""
 
-    def __init__(self, path: Path, content: Json):
-        self._path, self._content = path, content
+    def __init__(self, file: LedgerFile):
+        self._file = file
 
-    def tilt(
-        self,
-        account: str,
-        model: str,
-        worth: float,
-        budget: float | None,
-        make: Callable[[Secret], PseudoData],
-        times: int = 1,
-    ) -> tuple[Secret, PseudoData, Account]:
-        """The tilt of a release. A new tilt is written to the ledger before it is returned.
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever entered."""
+        return not self._file.accounts
+
+    @property
+    def accounts(self) -> Sequence[str]:
+        """Names of the accounts."""
+        return list(self._file.accounts)
+
+    def account(self, whose: Whose, after: Release | None = None, budget: float | None = None) -> Account:
+        """The account as it is, or as it would be after a release.
 
         Args:
-            account: identifier of the data.
-            model: identifier of the model.
-            worth: worth of the tilt, in draws.
-            budget: new budget of this account. With None the budget stays, or becomes the worth of the first tilt.
-            make: function that draws a tilt.
-            times: R / N, the tilt's cap.
+            after: a release of these people.
+            budget: another budget. With None the budget stays, or becomes the worth of the first release.
+        """
+        stated, tilts = self._entries(whose)
+        if after is not None and not self.covers(whose, after):
+            tilts = [*tilts, {"part": whose.part, "worth": after.worth}]
+        if stated is None and after is not None:
+            stated = after.worth
+        limit = stated if budget is None else budget
+        parts = {tilt["part"] for tilt in tilts}
+        left = 0.0 if limit is None else limit - _spent(tilts, parts if whose.part is None else {whose.part})
+        return Account(_spent(tilts, parts), limit, left)
+
+    def secret(self, release: Release) -> Secret:
+        """The source of all random numbers of a release: a keyed function of data, model and worth."""
+        return keyed(self._file.key, release.data, release.model, repr(release.worth))
+
+    def tilt(self, release: Release) -> tuple[PseudoData, int] | None:
+        """The tilt that these data got before under this model at this worth, in any account, and its cap R / N."""
+        same = self._identifier(release)
+        every = (tilt for account in self._file.accounts.values() for tilt in account["tilts"])
+        tilt = next((tilt for tilt in every if tilt["id"] == same), None)
+        if tilt is None:
+            return None
+        records = {name: np.asarray(values) for name, values in tilt["records"].items()}
+        return PseudoData(np.asarray(tilt["weights"]), records), int(tilt["times"])
+
+    def covers(self, whose: Whose, release: Release) -> bool:
+        """Whether the same tilt was already counted for these people."""
+        same = self._identifier(release)
+        return any(tilt["id"] == same and tilt["part"] in (None, whose.part) for tilt in self._entries(whose)[1])
+
+    def also_in(self, whose: Whose, release: Release) -> list[str]:
+        """Other accounts, and other parts of this one, in which the same records were released."""
+        same = None if release.records is None else identifier(self._file.key, "records", release.records)
+        found = {
+            str(Whose(name, tilt["part"]))
+            for name, account in self._file.accounts.items()
+            for tilt in account["tilts"]
+            if tilt["data"] == same is not None
+            and (name != whose.account or (tilt["part"] != whose.part and None not in (tilt["part"], whose.part)))
+        }
+        return sorted(found)
+
+    def enter(self, whose: Whose, release: Release, budget: float | None, tilt: PseudoData, times: int) -> None:
+        """Count a release, and write the ledger.
+
+        Args:
+            budget: as in `account`.
+            tilt: its tilt.
+            times: R / N, the cap of the tilt.
 
         Raises:
-            BayesreconError: the total worth of independent tilts would exceed the budget.
+            BayesreconError: the budget does not allow it.
+            OSError: the ledger cannot be written.
         """
-        secret = keyed(bytes.fromhex(self._content["key"]), account, model, repr(float(worth)))
-        entries = self._content["accounts"].setdefault(account, {"budget": None, "tilts": []})
-        stored: Json | None = next((t for t in entries["tilts"] if t["model"] == model and t["worth"] == worth), None)
-        spent = sum(t["worth"] for t in entries["tilts"])
-        limit = budget if budget is not None else entries["budget"] if entries["budget"] is not None else worth
-        if stored is None and spent + worth > limit:
-            raise BayesreconError(
-                f"{self._path}: {spent:g} draws' worth of {_named(account)} is released, and {worth:g} more exceed the "
-                f"budget of {limit:g}; publish no other release of them, or state a larger budget="
-                + (", or supply the data (data=) of each" if account == UNNAMED else "")
+        after, covered = self.account(whose, release, budget), self.covers(whose, release)
+        if after.left < 0 and not covered:
+            raise BayesreconError(f"{whose}: the budget of {after.budget} draws' worth does not allow this release")
+        account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
+        account["budget"] = after.budget
+        if not covered:
+            data = None if release.records is None else identifier(self._file.key, "records", release.records)
+            account["tilts"].append(
+                {
+                    "id": self._identifier(release),
+                    "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "part": whose.part,
+                    "model": release.model_name,
+                    "data": data,
+                    "worth": release.worth,
+                    "times": times,
+                    "records": {name: np.asarray(values).tolist() for name, values in tilt.records.items()},
+                    "weights": np.asarray(tilt.weights).tolist(),
+                }
             )
-        reused = stored is not None
-        if stored is None:
-            new = make(secret)
-            records = {name: np.asarray(v).tolist() for name, v in new.records.items()}
-            weights = np.asarray(new.weights).tolist()
-            stored = {"model": model, "worth": worth, "times": times, "records": records, "weights": weights}
-            entries["tilts"].append(stored)
-        entries["budget"] = limit
-        self._write()
-        tilt = PseudoData(np.asarray(stored["weights"]), {k: np.asarray(v) for k, v in stored["records"].items()})
-        return secret, tilt, Account(spent + (0 if reused else worth), limit, reused, int(stored["times"]))
+        self._file.write()
 
-    def _write(self) -> None:
-        text = json.dumps(self._content, allow_nan=False)
-        write_whole(self._path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    def _entries(self, whose: Whose) -> tuple[float | None, list[Json]]:
+        """Budget and tilts of an account."""
+        account = self._file.accounts.get(whose.account, {"budget": None, "tilts": []})
+        return account["budget"], account["tilts"]
+
+    def _identifier(self, release: Release) -> str:
+        return tilt_identifier(self._file.key, release.data, release.model, release.worth)
 
 
 @contextmanager
-def opened_ledger(path: Path) -> Generator[Ledger, None, None]:
-    """Open a ledger for this process alone; create it if it does not exist.
+def opened_ledger(path: Path, *, only_read: bool = False) -> Generator[Ledger]:
+    """Open a ledger for this process alone, as `opened_file` does."""
+    with opened_file(path, only_read=only_read) as file:
+        yield Ledger(file)
+
+
+def _spent(tilts: Sequence[Json], parts: set[str | None]) -> float:
+    """Total worth of the releases that may be about the same person, the largest over these parts."""
+    totals = [math.fsum(t["worth"] for t in tilts if t["part"] in (None, part)) for part in parts]
+    return max(totals, default=0.0)
+
+
+def _name(name: Any, what: str) -> str:
+    """A name in its standard form.
 
     Raises:
-        BayesreconError: the file is not a ledger, or other users can read it.
+        BayesreconError: it is no name.
     """
-    if not path.parent.is_dir():
-        private_folder(path.parent)
-    with _locked(path.with_name(path.name + ".lock")):
-        if not path.exists():
-            empty = {"bayesrecon_ledger": _VERSION, "key": secrets.token_hex(_KEY), "accounts": {}}
-            with (
-                suppress(FileExistsError),
-                os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file,
-            ):
-                json.dump(empty, file)
-        yield Ledger(path, _read(path))
-
-
-def _read(path: Path) -> Json:
-    state = path.stat()
-    if not stat.S_ISREG(state.st_mode):
-        raise BayesreconError(f"{path} is not a regular file; name another ledger (ledger=)")
-    if sys.platform != "win32" and state.st_mode & 0o077:
-        raise BayesreconError(
-            f"{path}: other users can read this ledger, so its tilts are not secret; chmod 600 it, or name another one"
-        )
-    if state.st_size > _LARGEST:
-        raise BayesreconError(f"{path} is larger than any ledger; name another file (ledger=)")
-    try:
-        content: Json = json.loads(path.read_text(encoding="utf-8"))
-        if content["bayesrecon_ledger"] != _VERSION or len(bytes.fromhex(content["key"])) != _KEY:
-            raise ValueError
-        for account in content["accounts"].values():
-            for tilt in account["tilts"]:
-                lengths = {len(v) for v in tilt["records"].values()} | {len(tilt["weights"])}
-                if (
-                    len(lengths) != 1
-                    or not float(tilt["worth"]) > 0
-                    or not isinstance(tilt["model"], str)
-                    or int(tilt["times"]) < 1
-                ):
-                    raise ValueError
-            if account["budget"] is not None:
-                float(account["budget"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise BayesreconError(f"{path} is not a ledger of bayesrecon; name another file (ledger=)") from None
-    return content
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None, None, None]:
-    """Lock the ledger: two processes that read the same total could both spend the rest of the budget."""
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _named(account: str) -> str:
-    return UNNAMED if account == UNNAMED else f"data {account[:12]}"
+    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split()) if isinstance(name, str) else ""
+    if not (0 < len(plain) <= _LONGEST and plain.isprintable()):
+        raise BayesreconError(f"{what}={name!r}: expected a name of at most {_LONGEST} printable characters")
+    return plain

@@ -1,7 +1,8 @@
 """The verb `sanitise`: publishable draws, from the posterior of data that were randomly altered once."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from pathlib import Path
 
@@ -9,15 +10,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.disclosure.sanitising import ledger as ledgers
+from bayesrecon.disclosure.sanitising.admission import Asked
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
-from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
-from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
-from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, with_widest_cap, worth_for
+from bayesrecon.disclosure.sanitising.secret import (
+    UNNAMED,
+    Secret,
+    hash_of_data,
+    hash_of_draws,
+    hash_of_model,
+    keyed,
+)
+from bayesrecon.disclosure.sanitising.supported import (
+    LEAST_WORTH,
+    check_worth,
+    is_supported,
+    with_widest_cap,
+    worth_for,
+)
 from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.disclosure.sanitising.tilted_mode import as_draws, numbers_of, tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import TiltDistribution, count_of, tilt_at, tilt_distribution
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
@@ -54,7 +69,11 @@ def sanitise(
     data: _Table | str | Path | None = None,
     draws: int | None = None,
     budget: float | None = None,
+    account: str | None = None,
+    part: str | None = None,
     ledger: str | Path | None = None,
+    dry_run: bool = False,
+    accept: Callable[[Sanitised], object] | None = None,
     unsafe_seed: int | None = None,
     progress: Progress | None = None,
 ) -> Sanitised:
@@ -67,7 +86,8 @@ def sanitise(
     To second order, and however many draws are published, a direction then reveals at most the precision of `worth`
     independent draws of the posterior plus `1 / s_i^2`. The result reports what this leaves of each statistic. The
     average cost to a reader is `sum_i c_i / 2` nats. The tilt is drawn once: its secret is a keyed function of data,
-    model and worth.
+    model and worth. All releases of a ledger count in one account, whatever their data, since an attacker can average
+    them.
 
     Sanitised does not mean anonymous or differentially private. The following is not protected: single records (see
     `records`), the fact that somebody took part, an outlying record, other models and other releases of the same data,
@@ -85,14 +105,21 @@ def sanitise(
             deviations. `{column: MU}` limits the shift by all records together that share a value in a column of
             `data`, such as those of one patient or one school. Refused if that needs a worth below 100.
         data: the private records, `{field: (N, *shape)}` or the path of a table. With them, another run of the sampler
-            takes the same tilt, the worths of all models of the same table are added up, and shifts by single records
-            are computed. The table may have columns that the model does not use. Without `data`, the draws stand for
-            them.
+            takes the same tilt, which adds no worth, and shifts by single records are computed. The table may have
+            columns that the model does not use. Without `data`, the draws stand for them.
         draws: number of draws to publish. Defaults to a quarter of the draws, but no more than their effective sample
             size. More than a third are sampled anew with NUTS, which needs `data`.
-        budget: largest total worth of all independent tilts of these data. Defaults to the worth of the first tilt.
-        ledger: file that stores the key and the tilts. Defaults to `ledger.json` in the user's data directory, or to
-            the environment variable BAYESRECON_LEDGER. Never publish it, and never store it beside a release.
+        budget: largest total worth of all releases of the account. It is kept until another one is stated. Defaults to
+            the worth of the first release.
+        account: name of other people: the data are about nobody in another account. Other columns, units, records or
+            models of the same people make no account. Defaults to one account for everything.
+        part: name of people of the account who are in none of its other parts, such as those who joined in a month. The
+            account has spent the largest sum over parts; a release without a part counts in each.
+        ledger: file that stores the tilts and what was released. Its key is beside it, in a file whose name ends in
+            `.key`. Defaults to `ledger.json` in the user's data directory, or to the environment variable
+            BAYESRECON_LEDGER. Never publish them, and never store them beside a release.
+        dry_run: do everything with a tilt that is thrown away, and return no draws. Nothing is spent or written.
+        accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent.
         unsafe_seed: for tests only: a tilt that anybody can compute again, and that is not in any ledger.
         progress: called with a label and the completed fraction.
 
@@ -100,8 +127,9 @@ def sanitise(
         A `Sanitised`. Its `release` holds the draws, or the mode. It reports what they hide and what they cost.
 
     Raises:
-        BayesreconError: the draws do not belong to their model, the tilt is too large for the theory, the ledger's
-            budget does not allow the worth, or there are not enough draws. None of these errors depends on the secret.
+        BayesreconError: the draws do not belong to their model, the tilt is too large for the theory, the budget does
+            not allow the worth, there are not enough draws, or the ledger is damaged. None of these errors depends on
+            the secret. A worth that the message names was tried: it is supported, and within the budget that is named.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -113,11 +141,17 @@ def sanitise(
     """
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
-    worth = check_worth(100.0 if worth is None else worth)
+    worth = check_worth(LEAST_WORTH if worth is None else worth)
+    budget = None if budget is None else check_worth(budget, "budget")
+    whose = ledgers.Whose(ledgers.EVERYBODY if account is None else account, part)
+    book_path = ledgers.ledger_path() if ledger is None else Path(ledger)
+    if unsafe_seed is None:
+        with ledgers.opened_ledger(book_path, only_read=True):
+            pass  # a damaged one is refused before anything is computed
     table = read_table(str(data)) if isinstance(data, str | Path) else data
     private = None if table is None else check_records(release.model, table)
     column, largest_shift = _hidden_units(records, table)
-    job = _prepared(release, worth, private, draws)
+    job = _prepared(release, private, draws)
     if largest_shift is not None:
         shifted = job.tilts.records if private is None else private
         codes = None if column is None or table is None else _codes(table[column])[1]
@@ -126,25 +160,35 @@ def sanitise(
             largest_shift, lambda k: float(job.tilts.with_size(k).shift(shifted, job.count, codes).max()), subject
         )
         worth = min(allowed, max(LEAST_WORTH, float(job.count)))  # above it the sampling error of the draws hides more
-    if budget is not None and not budget >= worth:
-        raise BayesreconError(f"budget={budget} is below worth={worth:g}; state a budget of at least the worth")
-    tilts, times = with_widest_cap(job.tilts.with_size(worth**-0.5), release.name)
-    job = replace(job, tilts=tilts, times=times)
-    if unsafe_seed is None:
-        owner = None if table is None else hash_of_data(table)
-        secret, tilt, account = job.entered(owner, worth, budget, ledger_path() if ledger is None else Path(ledger))
-    else:
-        secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(job.release.model), repr(worth))
-        tilt, account = job.tilt(secret), None
-    if account is not None:
-        job = replace(job, times=account.times)  # the tilt may come from an earlier run
+    columns = _columns(release.model, table, column)
+    job = replace(job, worth=worth, tilts=job.tilts.with_size(worth**-0.5), columns=columns)
     if progress is not None:
         progress("altering the draws", 0.5)
-    if job.mode and private is not None:
-        safe = tilted_mode(job.release.model, private, tilt, np.asarray(job.release.theta), f"{job.mode}, sanitised")
-        result = _result(job, worth, as_draws(safe), account, _columns(job.release.model, table, column))
-        return result.of_mode(safe, *numbers_of(safe))
-    return _result(job, worth, job.published(secret, tilt), account, _columns(job.release.model, table, column))
+    if unsafe_seed is not None:
+        secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(job.release.model), repr(worth))
+        warning = "unsafe_seed: anybody can compute this tilt again, so these draws protect nothing"
+        return job.capped(*with_widest_cap(job.tilts, release.name)).altered(secret, None, (warning,))
+    with ledgers.opened_ledger(book_path, only_read=dry_run) as book:
+        asked = Asked(book, whose, job.in_ledger(table), budget, largest_shift is not None, release.name)
+        capped = with_widest_cap(job.tilts, release.name, asked.conditions)
+        asked.check(lambda worth: is_supported(job.tilts.with_size(worth**-0.5)))
+        job = job.capped(*capped)
+        if dry_run:
+            warnings = (Note("a trial: nothing was spent or written, and the draws are not given away"),)
+            secret, stored = Secret(secrets.token_bytes(32)), None
+        else:
+            warnings, stored = (), book.tilt(asked.release)
+            secret = book.secret(asked.release)
+        tilt, times = (job.tilt(secret), job.times) if stored is None else stored  # or that of an earlier run
+        result = replace(job, times=times).altered(secret, tilt, (*asked.notes(book_path), *warnings))
+        after = asked.account
+        result = result.in_account(whose.account, whose.part, after.spent, after.budget, max(0.0, after.left))
+        if accept is not None:
+            accept(result)
+        if dry_run:
+            return result.without_release()
+        book.enter(whose, asked.release, budget, tilt, times)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +201,10 @@ class _Job:
         tilts: distribution of the tilts.
         count: number of draws to publish.
         notes: notes for the result.
+        worth: in draws.
         times: R / N, the cap of the tilts.
         mode: name of the mode to publish instead of draws, or empty.
+        columns: columns of the data that group records into units.
     """
 
     release: PosteriorDraws
@@ -166,24 +212,35 @@ class _Job:
     tilts: TiltDistribution
     count: int
     notes: tuple[str, ...] = ()
+    worth: float = LEAST_WORTH
     times: int = 1
     mode: str = ""
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def capped(self, tilts: TiltDistribution, times: int) -> "_Job":
+        """The same with tilts of this cap."""
+        return replace(self, tilts=tilts, times=times)
 
     def tilt(self, secret: Secret) -> PseudoData:
         return self.tilts.drawn(secret.generator("tilt"))
 
-    def entered(
-        self, owner: str | None, worth: float, budget: float | None, path: Path
-    ) -> tuple[Secret, PseudoData, Account]:
-        """The tilt, from the ledger or newly entered there.
+    def in_ledger(self, table: _Table | None) -> ledgers.Release:
+        """What the release is, for the ledger. If the data were not supplied, the draws identify it."""
+        model, fields = self.release.model, self.private
+        identity = hash_of_model(model)
+        if table is None or fields is None:
+            identity = f"{identity} {hash_of_draws(self.release.theta)}"
+            return ledgers.Release(UNNAMED, None, identity, model.name, self.worth)
+        return ledgers.Release(hash_of_data(table), hash_of_data(fields), identity, model.name, self.worth)
 
-        Args:
-            owner: identifier of the data; None if they were not supplied, and then the draws identify the release.
-        """
-        identifier = hash_of_model(self.release.model)
-        identifier = identifier if owner is not None else f"{identifier} {hash_of_draws(self.release.theta)}"
-        with opened_ledger(path) as open_ledger:
-            return open_ledger.tilt(owner or UNNAMED, identifier, worth, budget, self.tilt, self.times)
+    def altered(self, secret: Secret, tilt: PseudoData | None, warnings: tuple[str, ...]) -> Sanitised:
+        """The result with this tilt, or with the one that belongs to the secret."""
+        tilt = self.tilt(secret) if tilt is None else tilt
+        model = self.release.model
+        if not self.mode or self.private is None:
+            return _result(self, self.published(secret, tilt), warnings)
+        safe = tilted_mode(model, self.private, tilt, np.asarray(self.release.theta), f"{self.mode}, sanitised")
+        return _result(self, as_draws(safe), warnings).of_mode(safe, *numbers_of(safe))
 
     def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
         """Draws from the tilted posterior in random order, in new chains."""
@@ -203,7 +260,7 @@ class _Job:
 
 
 @singledispatch
-def _prepared(release: Approximation | OptimisedFit, worth: float, private: Records | None, draws: int | None) -> _Job:
+def _prepared(release: Approximation | OptimisedFit, private: Records | None, draws: int | None) -> _Job:
     """Everything that does not depend on the secret. A mode's posterior is sampled first."""
     if private is None:
         raise BayesreconError(
@@ -213,11 +270,11 @@ def _prepared(release: Approximation | OptimisedFit, worth: float, private: Reco
     if draws is not None:
         raise BayesreconError("draws= is the number of draws to publish; leave it out, since a mode has no draws")
     sampled = nuts(release.of, private, draws=_DRAWS, thinning=_THINNING, name=release.name)
-    return replace(_prepared(sampled, worth, private, None), count=_NO_END, mode=release.name)
+    return replace(_prepared(sampled, private, None), count=_NO_END, mode=release.name)
 
 
 @_prepared.register
-def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
+def _(release: PosteriorDraws, private: Records | None, draws: int | None) -> _Job:
     if np.ptp(np.asarray(release.weights)) > 0:
         raise BayesreconError(f"{release.name} has weighted draws; supply draws of equal weight")
     release, notes = distinct(release)
@@ -227,7 +284,7 @@ def _(release: PosteriorDraws, worth: float, private: Records | None, draws: int
     if problem.release.model is not release.model:
         raise BayesreconError(f"{release.name}: the draws were rounded; supply them with all digits")
     count = _count(release, draws, private)
-    tilts = tilt_distribution(problem, worth**-0.5, problem.rng, _records(problem, private))
+    tilts = tilt_distribution(problem, LEAST_WORTH**-0.5, problem.rng, _records(problem, private))
     return _Job(release, private, tilts, count, notes)
 
 
@@ -272,8 +329,8 @@ def _hidden_units(records: float | Mapping[str, float] | None, table: _Table | N
         raise BayesreconError("records={column: MU}: name one column, whose records are hidden together")
     ((column, largest_shift),) = records.items()
     if table is None or column not in table:
-        remedy = "supply the private records (data=)" if table is None else f"data has {', '.join(map(str, table))}"
-        raise BayesreconError(f"records={{{column!r}: ...}}: there is no column {column!r}; {remedy}")
+        remedy = "supply the private records (data=)" if table is None else f"they have {', '.join(map(str, table))}"
+        raise BayesreconError(f"there is no column {column!r} in the private records; {remedy}")
     return column, largest_shift
 
 
@@ -308,17 +365,15 @@ def _unit_shifts(
     return shifts_by_column
 
 
-def _result(
-    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, np.ndarray]
-) -> Sanitised:
+def _result(job: _Job, safe: PosteriorDraws, warnings: tuple[str, ...]) -> Sanitised:
     count = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
-    public = public_numbers(safe, worth**-0.5, job.times, count)
+    public = public_numbers(safe, job.tilts.k, job.times, count)
     bits = _bits(job)
     result = Sanitised(
         source=job.release.name,
         model=job.release.model.name,
         draws=safe.size,
-        worth=worth,
+        worth=job.worth,
         cap=job.times,
         cost=public.tilts.cost,
         measured_cost=public.measured,
@@ -327,12 +382,10 @@ def _result(
         changes=public.changes,
         typical_shifts=public.typical,
         shifts=None if job.private is None else job.tilts.shift(job.private, job.count),
-        units=_unit_shifts(job, columns, job.count),
+        units=_unit_shifts(job, job.columns, job.count),
         bits=None if bits is None else bits[0],
         bits_of_draws=None if bits is None else bits[1],
-        spent=None if account is None else account.spent,
-        budget=None if account is None else account.budget,
-        warnings=tuple(_warnings(job, account)),
+        warnings=(*job.notes, *warnings),
     )
     object.__setattr__(result, "release", safe)
     return result
@@ -356,16 +409,3 @@ def _one_digit(count: int) -> float:
     """The number of records to one digit, for the public numbers if the draws do not determine it."""
     unit = 10.0 ** np.floor(np.log10(count))
     return float(np.round(count / unit) * unit)
-
-
-def _warnings(job: _Job, account: Account | None) -> list[str]:
-    warnings = list(job.notes)
-    if account is None:
-        warnings.append("unsafe_seed: anybody can compute this tilt again, so these draws protect nothing")
-    elif job.private is None:
-        warnings.append(
-            "the data were not supplied: another run of the sampler on them gets another tilt, and the worths add up"
-        )
-    if account is not None and account.reused:
-        warnings.append("these data were sanitised under this model before: the same tilt is reused, and adds no worth")
-    return warnings

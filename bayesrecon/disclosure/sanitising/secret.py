@@ -20,6 +20,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.running.draws_on_disk import Stored
 
+UNNAMED = "releases without their data"
+"""What stands for the hash of data that were not supplied."""
+
 _POINTS = 4  # points at which a model is evaluated to identify it: enough to distinguish priors
 _DIGITS = 6  # digits of the values there: machines differ only in later digits
 _POOL = 8  # words of a seed's entropy pool: all 256 bits

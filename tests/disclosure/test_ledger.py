@@ -1,0 +1,424 @@
+"""The ledger: whose worths add up, what is left, and files that nobody can edit, cut short or set back unnoticed."""
+
+import errno
+import json
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+from bayesrecon import files
+from bayesrecon.disclosure.sanitising import ledger_file
+from bayesrecon.disclosure.sanitising.ledger import Release, Whose, opened_ledger
+from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_draws, keyed
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import PseudoData
+
+TILT = PseudoData(np.array([0.5, -0.25]), {"y": np.array([1.0, 2.0])})
+ANYBODY = Whose()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "book" / "ledger.json"
+
+
+def release(data, worth=100.0, model="model"):
+    return Release(hash_of_data(data), hash_of_data({"y": data["y"]}), model, model, worth)
+
+
+def table(number):
+    """The same people, with a column that no model uses."""
+    return {"y": [1.0, 2.0, 3.0], "dummy": [float(number)] * 3}
+
+
+def enter(path, one, whose=ANYBODY, budget=None):
+    with opened_ledger(path) as book:
+        book.enter(whose, one, budget, TILT, 8)
+
+
+def spent(path, whose=ANYBODY):
+    with opened_ledger(path) as book:
+        return book.account(whose).spent
+
+
+def refusal(path):
+    with pytest.raises(BayesreconError) as caught, opened_ledger(path):
+        pass
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_sixteen_tables_with_dummy_columns_spend_one_budget(path):
+    allowed = 0
+    for number in range(16):
+        try:
+            enter(path, release(table(number)), budget=500.0)
+            allowed += 1
+        except BayesreconError:
+            assert spent(path) == 500
+    assert allowed == 5
+
+
+VARIANTS = {
+    "another unit": {"y": [1000.0, 2000.0, 3000.0]},
+    "rounded": {"y": [1.0, 2.0, 3.0001]},
+    "a record less": {"y": [1.0, 2.0]},
+    "a record twice": {"y": [1.0, 2.0, 3.0, 3.0]},
+    "an id": {"y": [1.0, 2.0, 3.0], "id": ["a", "b", "c"]},
+    "another type": {"y": np.array([1.1, 2.0, 3.0], "f4")},
+    "other people, who do not say so": {"y": [7.0, 8.0, 9.0]},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_change_of_a_table_opens_an_account(path, variant):
+    enter(path, release({"y": [1.1, 2.0, 3.0]}))
+    with pytest.raises(BayesreconError, match="does not allow"):
+        enter(path, release(VARIANTS[variant]))
+    assert spent(path) == 100
+
+
+def test_nobody_is_told_of_more_than_the_budget(path):
+    """Releases at random: for every person, the worths of all releases that may be about them are within the budget."""
+    rng = np.random.default_rng(0)
+    parts = [None, "jan", "feb", "mar"]
+    told = dict.fromkeys(parts, 0.0)
+    for number in range(80):
+        part, worth = parts[rng.integers(4)], float(rng.integers(100, 400))
+        try:
+            enter(path, release(table(number), worth), Whose("default", part), budget=3000.0)
+        except BayesreconError:
+            continue
+        for person in parts if part is None else [part]:
+            told[person] += worth
+        with opened_ledger(path) as book:
+            assert book.account(ANYBODY).spent == max(told.values())
+            assert book.account(Whose(part="feb")).left == 3000 - told["feb"]
+            assert book.account(ANYBODY).left == 3000 - max(told.values())
+    assert 2500 < max(told.values()) <= 3000
+    assert min(told.values()) > 1000
+
+
+def test_the_same_release_adds_nothing_and_keeps_its_tilt(path):
+    enter(path, release(table(0)))
+    with opened_ledger(path) as book:
+        kept, times = book.tilt(release(table(0)))
+        np.testing.assert_array_equal(kept.weights, TILT.weights)
+        np.testing.assert_array_equal(kept.records["y"], TILT.records["y"])
+        assert times == 8
+        assert book.covers(ANYBODY, release(table(0)))
+        assert book.covers(Whose(part="jan"), release(table(0)))  # it was counted for everybody
+        assert book.account(ANYBODY, release(table(0))).spent == 100
+        for other in (release(table(1)), release(table(0), 150.0), release(table(0), model="other")):
+            assert book.tilt(other) is None
+            assert not book.covers(ANYBODY, other)
+            assert book.secret(other) != book.secret(release(table(0)))
+
+
+def test_a_part_does_not_answer_for_another(path):
+    jan, feb = Whose(part="jan"), Whose(part="feb")
+    enter(path, release(table(0)), jan)
+    with opened_ledger(path) as book:
+        assert not book.covers(feb, release(table(0)))
+        assert not book.covers(ANYBODY, release(table(0)))
+        assert book.tilt(release(table(0))) is not None  # nearly the same tilt would reveal both
+        assert book.also_in(feb, release(table(1))) == ["account default, part jan"]
+        assert book.also_in(Whose("others"), release(table(1))) == ["account default, part jan"]
+        assert book.also_in(jan, release(table(1))) == book.also_in(ANYBODY, release(table(1))) == []
+        assert book.account(ANYBODY, release(table(0))).spent == 200
+
+
+def test_names_that_look_alike_are_one_account(path):
+    enter(path, release(table(0)), Whose("Ward A", "2026-01"))
+    with opened_ledger(path) as book:
+        assert book.account(Whose(" ward  a ", "2026-01 ")).spent == 100
+        assert list(book.accounts) == ["ward a"]
+    for wrong in ("", "  ", "a" * 101, "a\x1bb", 7):
+        with pytest.raises(BayesreconError, match="printable characters"):
+            Whose(wrong)
+
+
+def test_both_files_are_for_their_owner_alone(path):
+    enter(path, release(table(0)))
+    key = path.with_name("ledger.json.key")
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (path, key)] == [0o600, 0o600]
+    for file in (path, key):
+        file.chmod(0o644)
+        assert "other users can read" in refusal(path)
+        file.chmod(0o600)
+    enter(path, release(table(0)))
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (path, key)] == [0o600, 0o600]
+
+
+def strings(value):
+    if isinstance(value, dict):
+        return {found for one in value.values() for found in strings(one)}
+    if isinstance(value, list):
+        return {found for one in value for found in strings(one)}
+    return {value} if isinstance(value, str) else set()
+
+
+def test_nothing_in_the_ledger_tests_a_guess_without_the_key(tmp_path):
+    """Every hash in it is another one under another key, and the key is not in it."""
+    found = []
+    for name in ("one", "two"):
+        path = tmp_path / name / "ledger.json"
+        enter(path, release(table(0)))
+        text = path.read_text()
+        assert json.loads(path.with_name("ledger.json.key").read_text())["key"] not in text
+        found.append({value for value in strings(json.loads(text)) if re.fullmatch("[0-9a-f]{16,}", value)})
+    assert len(found[0]) == len(found[1]) == 3  # of the tilt, of the fields, and the seal
+    assert not found[0] & found[1]
+    assert not found[0] & {hash_of_data(table(0)), hash_of_data({"y": table(0)["y"]}), hash_of_draws(np.ones((3, 1)))}
+
+
+def lowered(text):
+    return text.replace('"worth": 100.0', '"worth": 1.0')
+
+
+DAMAGE = {
+    "a worth": lowered,
+    "a budget": lambda text: text.replace('"budget": 100.0', '"budget": 900.0'),
+    "no accounts": lambda text: json.dumps(json.loads(text) | {"accounts": {}}),
+    "no tilts": lambda text: text.replace('"part": null', '"part": "jan"'),
+    "a count": lambda text: text.replace('"writes": 1', '"writes": 2'),
+    "no seal": lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "seal"}),
+    "a seal of another type": lambda text: json.dumps(json.loads(text) | {"seal": 7}),
+    "half of it": lambda text: text[: len(text) // 2],
+    "all but a byte": lambda text: text[:-1],
+    "nothing": lambda text: "",
+    "another document": lambda text: "[1, 2]",
+    "deep": lambda text: "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_edited_or_truncated_ledger_is_refused_in_a_line(path, damage):
+    enter(path, release(table(0)))
+    before = path.read_text()
+    path.write_text(DAMAGE[damage](before))
+    assert re.search("was changed since|not a ledger", refusal(path))
+    path.write_text(before)
+    assert spent(path) == 100
+
+
+def test_a_newer_format_asks_for_an_update(path):
+    enter(path, release(table(0)))
+    path.write_text(path.read_text().replace('"bayesrecon_ledger": 2', '"bayesrecon_ledger": 3'))
+    assert "update" in refusal(path)
+
+
+def test_a_copy_of_before_is_refused(path):
+    """Of either file; and a ledger or a key that is missing is not a new one."""
+    key, copies = path.with_name("ledger.json.key"), {}
+    for number in range(3):
+        enter(path, release(table(number)), budget=1000.0)
+        copies[number] = [(file, file.read_bytes()) for file in (path, key)]
+    for file, content in copies[0]:
+        file.write_bytes(content)
+        assert "older copy" in refusal(path)
+        for newest, kept in copies[2]:
+            newest.write_bytes(kept)
+    for file in (path, key):
+        file.rename(path.with_name("away"))
+        assert "is missing" in refusal(path)
+        path.with_name("away").rename(file)
+    assert spent(path) == 300
+
+
+def test_a_process_that_is_killed_loses_nothing(path, monkeypatch):
+    """Between any two writes, again and again: a release that was entered stays, and the ledger can be used."""
+    key = path.with_name("ledger.json.key")
+    written = []
+
+    def killed_at(number):
+        written.clear()
+
+        def write(at, how):
+            if len(written) == number:
+                raise KeyboardInterrupt
+            written.append(at)
+            files.write_whole(at, how)
+
+        monkeypatch.setattr(ledger_file, "write_whole", write)
+
+    # A release writes the ledger and the key, and the key before if it is missing or was left behind.
+    for number, writes, after in (
+        (0, 0, 0),
+        (1, 1, 0),
+        (2, 1, 100),
+        (3, 0, 100),
+        (4, 1, 100),
+        (5, 1, 200),
+        (6, 2, 300),
+    ):
+        killed_at(writes)
+        with pytest.raises(KeyboardInterrupt):
+            enter(path, release(table(number)), budget=1000.0)
+        monkeypatch.undo()
+        assert spent(path) == after
+    enter(path, release(table(6)))
+    enter(path, release(table(7)))
+    assert spent(path) == 400
+    assert json.loads(key.read_text())["writes"] == json.loads(path.read_text())["writes"]
+
+
+def test_a_full_disk_loses_nothing(path, monkeypatch):
+    enter(path, release(table(0)), budget=1000.0)
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        enter(path, release(table(1)))
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert sorted(file.name for file in path.parent.iterdir()) == [
+        "ledger.json",
+        "ledger.json.key",
+        "ledger.json.lock",
+    ]
+    enter(path, release(table(1)))
+    assert spent(path) == 200
+
+
+def test_releases_at_once_do_not_both_spend_the_rest(path):
+    enter(path, release(table(0)), budget=300.0)
+    allowed, start = [], threading.Barrier(8)
+
+    def run(number):
+        start.wait()
+        try:
+            enter(path, release(table(number)))
+            allowed.append(number)
+        except BayesreconError:
+            pass
+
+    runs = [threading.Thread(target=run, args=(number,)) for number in range(1, 9)]
+    for one in runs:
+        one.start()
+    for one in runs:
+        one.join()
+    assert len(allowed) == 2
+    assert spent(path) == 300
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from bayesrecon.files import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_of_another_process_ends_with_it(tmp_path):
+    lock, entered = tmp_path / "lock", threading.Event()
+
+    def wait():
+        with files.locked(lock):
+            entered.set()
+
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        assert not entered.wait(0.1)
+        other.kill()
+        assert entered.wait(10)
+        waiting.join()
+
+
+def test_windows_waits_for_a_lock(tmp_path, monkeypatch):
+    """There `locking` gives up after ten seconds, and is called again."""
+    calls = []
+
+    def locking(handle, mode, size):
+        calls.append((mode, size))
+        if len(calls) < 3:
+            raise OSError(errno.EDEADLK, "in use")
+
+    monkeypatch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(LK_LOCK=1, locking=locking))
+    monkeypatch.setattr(files, "sys", types.SimpleNamespace(platform="win32"))
+    with files.locked(tmp_path / "lock"):
+        assert calls == [(1, 1)] * 3
+
+
+def test_a_link_stays_a_link_and_has_one_ledger(path, tmp_path):
+    enter(path, release(table(0)), budget=1000.0)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    enter(link, release(table(1)))
+    assert link.is_symlink()
+    assert spent(path) == spent(link) == 200
+
+
+def test_a_look_leaves_no_trace(path):
+    with opened_ledger(path, only_read=True) as book:
+        assert book.is_new
+        assert book.account(ANYBODY, release(table(0))).spent == 100
+    assert not path.parent.exists()
+
+
+@pytest.fixture
+def earlier(path):
+    """A ledger of version 0.2: the key in it, and an account for each table."""
+    tilt = {"records": {"y": [1.0, 2.0]}, "weights": [0.5, -0.25], "times": 8}
+    accounts = {
+        hash_of_data({"y": table(0)["y"]}): {"budget": 250, "tilts": [tilt | {"model": "model", "worth": 100}]},
+        "releases without their data": {"budget": 300.0, "tilts": [tilt | {"model": "model draws", "worth": 300.0}]},
+    }
+    content = {"bayesrecon_ledger": 1, "key": bytes(range(32)).hex(), "accounts": accounts}
+    path.parent.mkdir()
+    path.write_text(json.dumps(content))
+    path.chmod(0o600)
+    return content
+
+
+def test_an_earlier_ledger_is_read_as_one_account(path, earlier):
+    one = release({"y": table(0)["y"]})
+    with opened_ledger(path, only_read=True) as book:
+        account = book.account(ANYBODY)
+        assert (account.spent, account.budget) == (400, 300)
+        assert book.account(ANYBODY, release(table(1))).left < 0
+        assert book.covers(ANYBODY, one)
+        assert book.secret(one) == keyed(bytes(range(32)), one.data, "model", "100.0")
+    assert json.loads(path.read_text()) == earlier
+    enter(path, release(table(1)), budget=500.0)
+    assert earlier["key"] not in path.read_text()
+    assert not any(name in path.read_text() for name in earlier["accounts"])
+    with opened_ledger(path) as book:
+        assert book.account(ANYBODY).spent == 500
+        np.testing.assert_array_equal(book.tilt(one)[0].weights, TILT.weights)
+    path.write_text(json.dumps(earlier))  # it cannot be brought back
+    assert "older copy" in refusal(path)
+
+
+def test_an_earlier_ledger_that_is_damaged_is_refused(path, earlier):
+    (account, _) = earlier["accounts"]
+    for worth in (-1, "much", None, float("nan")):
+        earlier["accounts"][account]["tilts"][0]["worth"] = worth
+        path.write_text(json.dumps(earlier))
+        assert "not a ledger" in refusal(path)
+    path.write_text(json.dumps({"bayesrecon_ledger": 1, "key": "00", "accounts": {}}))
+    assert "not a ledger" in refusal(path)
+    path.write_text(json.dumps({"bayesrecon_ledger": 1, "key": "00" * 32, "accounts": {}}))
+    assert "not drawn at random" in refusal(path)
+
+
+def test_a_copied_ledger_needs_its_key(path, tmp_path):
+    enter(path, release(table(0)))
+    shutil.copy(path, tmp_path / "copy.json")
+    assert "its key" in refusal(tmp_path / "copy.json")
