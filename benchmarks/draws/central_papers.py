@@ -1,143 +1,90 @@
-"""Which pieces of Wynne (2025), and of work on what trained networks remember, rows reproduce, for the coverage page.
+"""What Wynne (2025) and work on the memory of networks print, beside our rows: cells of benchmarks/PAPERS.md."""
 
-python -m benchmarks.draws.central_papers
-
-Reads the kept rows of other programs, and measures nothing. Results go to benchmarks/central_papers.json.
-"""
-
-import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from bayesrecon.evaluate import bootstrap, clopper_pearson
 from benchmarks.draws.central import ORDER
 from benchmarks.draws.central import STUDY as FIGURES
 from benchmarks.draws.central_more import STUDY as MORE
 from benchmarks.draws.central_more_page import some
-from benchmarks.draws.objectives import STATISTICS
-from benchmarks.games.variants import STUDY as VARIANTS
-from benchmarks.games.variants_page import bound
-from benchmarks.games.variants_page import found as variants_of
-from benchmarks.paper_tags import CENTRAL, MEMORY, keep_tags, rate, tag
-from benchmarks.study import HERE, Study
+from benchmarks.draws.theorems import STUDY as THEOREMS
+from benchmarks.paper_cells import CENTRAL, MEMORY, Cell
 
-Tags = Iterator[dict[str, Any]]
+EQUAL = "at most 0.000001"
+WORDS = "said in words, without a figure; ours is on the page "
+BESIDE = {
+    "Section 5: the start": "harder from far", "Related work: coresets": "the same problem",
+    "Motivation: averages of classes": "a picture",
+}  # fmt: skip
+FUTURE = {
+    "differential privacy": "VARIANTS.md", "other objectives": "OBJECTIVES.md",
+    "private sufficient statistics": "SANITISE.md", "complexity of the model against N": "NETWORKS.md",
+    "better optimisation": "CENTRAL.md",
+}  # fmt: skip
 
-MANY = "most of it is the sampling error of the 1,000 draws, which the default method has too"
 
-
-def figures(kept: dict[str, Any]) -> Tags:
-    """Figures 1 to 5: where each run ended, beside the truth, to which the published runs are said to go."""
+def figures(kept: dict[str, Any]) -> Iterator[Cell]:
+    """Figures 1 to 5: where each run ended. The published runs are said to go to the truth."""
     for position, name in sorted(zip(ORDER, range(5), strict=True)):
         statistic = kept["names"][name]
-        truth = float(f"{kept['lines']['truth'][statistic]:.5g}")
+        half = 1.96 * kept["errors"]["published minimiser"][statistic]
         for run in kept["runs"]:
-            cell, ours = f"{statistic}, M = {run['M']}", float(f"{run['found'][name]:.5g}")
-            yield tag(CENTRAL, f"Figure {position + 1}", cell, ours, published=f"to the truth, {truth:g}", why=MANY)
+            ours, truth = run["found"][name], f"{kept['lines']['truth'][statistic]:.5g}"
+            yield Cell(CENTRAL, f"Figure {position + 1}", f"{statistic}, M = {run['M']}", truth, *_near(ours, half))
 
 
-def beside(kept: dict[str, Any]) -> Tags:
+def _near(ours: float, half: float) -> tuple[float, list[float]]:
+    return float(f"{ours:.5g}"), [float(f"{ours + sign * half:.5g}") for sign in (-1, 1)]
+
+
+def beside(kept: dict[str, Any]) -> Iterator[Cell]:
     for name, one in some(kept, "example").items():
         (n, se), which = one["recovered"]["n"], name.partition(" | ")[2]
-        ends = (round(n - 1.96 * se, 3), round(n + 1.96 * se, 3))
-        about = {"published": one["n"], "interval": ends}
-        yield tag(CENTRAL, "Introduction", f"n of {which} on a line, from draws", round(n, 3), **about)
+        yield Cell(CENTRAL, "Introduction", f"n of {which} on a line, from draws", str(one["n"]), *_near(n, 1.96 * se))
         cell = f"{which}: statistics that the trained line determines"
-        yield tag(CENTRAL, "Introduction", cell, one["trained"], published=0)
+        yield Cell(CENTRAL, "Introduction", cell, "0", one["trained"])
     for name, one in some(kept, "moments").items():
         for statistic, (ours, se, truth) in one["rows"].items():
-            about = {
-                "published": f"revealed; {truth:.4g}",
-                "interval": (round(ours - 1.96 * se, 4), round(ours + 1.96 * se, 4)),
-            }
-            yield tag(CENTRAL, f"Example {name.partition(' | ')[2]}", statistic, round(ours, 4), **about)
+            piece = f"Example {name.partition(' | ')[2]}"
+            yield Cell(CENTRAL, piece, f"{statistic}, revealed", f"{truth:.4g}", *_near(ours, 1.96 * se))
     for one in some(kept, "lemma").values():
-        why = f"the sampling error of n from these draws is {100 * one['error']:.1f} %"
-        for name, ours in one["ours"].items():
-            about = {"published": f"agree; {one['truth'][name]:.5g}", "why": why}
-            yield tag(CENTRAL, "Lemma 5.1", name, float(f"{ours:.5g}"), **about)
-    for one in some(kept, "start").values():
-        cell = f"100 records, weights at the start add up to {one['total']:,}: steps to within 1 %"
-        about = {"published": "harder from far", "why": "starts above the truth are slower, one below is not"}
-        ours = f"more than {one['steps']:,}" if one["within"] is None else one["within"]
-        yield tag(CENTRAL, "Section 5: the start", cell, ours, **about)
-    for one in some(kept, "coreset").values():
-        for who in ("herding", "herding, best weights", "reconstructed"):
-            cell = f"{one['size']} records, {who}: squared divergence left"
-            yield tag(CENTRAL, "Related work: coresets", cell, f"{one[who]:.1e}", published="the same problem")
-    for one in some(kept, "averages").values():
-        model = f"network, {one['hidden']} hidden units" if one["hidden"] else "softmax regression"
-        for row in one["rows"]:
-            cell = f"digit {row['digit']}, {model}: correlation with the true average"
-            ours = round(row["correlation"], 3) if "correlation" in row else "undetermined"
-            yield tag(CENTRAL, "Motivation: averages of classes", cell, ours)
+        n, truth = one["ours"]["n"], one["truth"]
+        yield Cell(CENTRAL, "Lemma 5.1", "n", f"{truth['n']:.0f}", *_near(n, 1.96 * one["error"] * n))
+        for name in list(truth)[1:]:
+            ours, off = float(f"{one['ours'][name]:.5g}"), one["ours"][name] / n / (truth[name] / truth["n"]) - 1
+            why = f"n is {n / truth['n'] - 1:+.1%} off, within its sampling error; a record the sum is {off:+.1%} off"
+            yield Cell(CENTRAL, "Lemma 5.1", name, f"{truth[name]:.0f}", ours, why=why)
+    for piece, claim in BESIDE.items():
+        yield Cell(CENTRAL, piece, claim, unlike=WORDS + "CENTRAL_MORE.md")
+    for piece, page in FUTURE.items():
+        yield Cell(CENTRAL, f"Future work: {piece}", "proposed", unlike=f"without a figure; ours is on the page {page}")
 
 
-def future(variants: dict[str, Any]) -> Tags:
-    for which, one in variants_of(variants, "informed").items():
-        mechanism = which.partition(" | ")[0]
-        cell = f"reconstruction beside its bound: {mechanism}, epsilon {one['epsilon']:g}"
-        yield rate(
-            CENTRAL, "Future work: differential privacy", cell, one["stated"], published=f"at most {bound(one):.1f}"
+def theorems(kept: dict[str, Any]) -> Iterator[Cell]:
+    for name in ("3.4", "4.3"):
+        cell = f"largest relative difference of {', '.join(kept[name]['values'])}"
+        yield Cell(CENTRAL, f"Theorem {name}", cell, EQUAL, float(f"{kept[name]['worst']:.2g}"))
+    last = kept["A.2"]["rows"][-1]
+    ratio, *ends = (round(value, 4) for value in last["ratio"])
+    yield Cell(CENTRAL, "Lemma A.2", f"sliced over plain divergence, {last['slices']} normal slices", "1", ratio, ends)
+    ours = float(f"{kept['informed']['median']:.2g}")
+    why = "we solve the equations of the optimum; the packaged attack descends a gradient"
+    yield Cell(MEMORY, "Informed adversary", "breast cancer: RMSE of 30 columns, median", "0.36", ours, why=why)
+
+
+def remembered() -> Iterator[Cell]:
+    """Networks whose training data are a solution of their stationarity."""
+    for piece in ("Penalty towards the start", "Weight decay"):
+        cell, unlike = (
+            "records that come back",
+            "tanh networks on a square in place of CIFAR-10; on the page NETWORKS.md",
         )
-    for row in json.loads((HERE / "objectives.json").read_text())["rows"]:
-        for name, value in zip(STATISTICS, row["efficiency"], strict=True):
-            cell = f"{row['objective']}: efficiency for {name}"
-            yield tag(CENTRAL, "Future work: other objectives", cell, round(value, 3))
-
-    for row in json.loads((HERE / "sanitise.json").read_text())["records"]["rows"]:
-        cell = f"shift by one record, {row['share']:.0%} quantile: measured beside stated"
-        about = {"published": round(row["stated"], 2)}
-        yield tag(CENTRAL, "Future work: private sufficient statistics", cell, round(row["measured"], 2), **about)
+        yield Cell(MEMORY, piece, cell, unlike=unlike)
+    unlike = "MNIST in place of CIFAR-10, and small networks; on the page NETWORKS.md"
+    yield Cell(MEMORY, "Images", "SSIM of images that come back", "pictures", unlike=unlike)
+    yield Cell(MEMORY, "Haim et al.: 500 images", "D-1000-1000-1", "pictures", lacks="CIFAR-10")
 
 
-def capacity(grid: list[dict[str, Any]]) -> Tags:
-    """How many records a network of so many parameters gives away."""
-    rows = [row for row in grid if row["pull"] == "start"]
-    for parameters, n in sorted({(row["parameters"], row["n"]) for row in rows}):
-        some = [row for row in rows if (row["parameters"], row["n"]) == (parameters, n)]
-        cell = f"{parameters:,} parameters, {n:,} records: median share that came back, %"
-        ours = round(100 * float(np.median([row["close"] for row in some])), 1)
-        yield tag(CENTRAL, "Future work: complexity of the model against N", cell, ours)
-
-
-def optimisers(kept: dict[str, Any]) -> Tags:
-    """Steps of the published recipe until all statistics stay within 1 % of the minimiser, which is solved for here."""
-    for run in kept["runs"]:
-        cell = f"steps of descent instead of one solve, M = {run['M']}"
-        ours, why = (run["stays"], "") if run["stays"] is not None else (f"more than {run['steps']:,}", "not reached")
-        yield tag(CENTRAL, "Future work: better optimisation", cell, ours, why=why)
-
-
-def remembered() -> Tags:
-    """Networks whose training data are a solution of their stationarity: those in which every record came back."""
-    grid: list[dict[str, Any]] = json.loads((HERE / "networks_grid.json").read_text())
-    for pull, piece in (("start", "Penalty towards the start"), ("zero", "Weight decay")):
-        for width, n in sorted({(row["width"], row["n"]) for row in grid if row["pull"] == pull}):
-            rows = [row for row in grid if (row["pull"], row["width"], row["n"]) == (pull, width, n)]
-            right = sum(row["close"] == 1.0 for row in rows)
-            cell, stated = f"width {width}, {n} records: every record", clopper_pearson(right, len(rows))
-            yield rate(MEMORY, piece, cell, stated, why="tanh networks on a square; images have rows of their own")
-
-    images: list[dict[str, Any]] = json.loads((HERE / "networks_images.json").read_text())
-    images = [row for row in images if "ssim" in row]
-    for case in dict.fromkeys(row["case"] for row in images):
-        found, null = (np.concatenate([row[k] for row in images if row["case"] == case]) for k in ("ssim", "null"))
-        middle, *ends = (round(value, 3) for value in bootstrap(found))
-        why = f"images that were not trained on: {np.median(null):.3f}"
-        yield tag(MEMORY, "Images", f"{case}: median SSIM", middle, interval=ends, why=why)
-
-
-def tags() -> list[dict[str, Any]]:
-    figures_kept, grid = FIGURES.kept(), json.loads((HERE / "networks_grid.json").read_text())
-    central = [*figures(figures_kept), *beside(MORE.kept()), *future(VARIANTS.kept())]
-    return [*central, *capacity(grid), *optimisers(figures_kept), *remembered()]
-
-
-STUDY = Study(__file__)
-
-
-if __name__ == "__main__":
-    keep_tags(STUDY, tags, __doc__)
+def cells() -> list[Cell]:
+    found = [*figures(FIGURES.kept()), *beside(MORE.kept()), *theorems(THEOREMS.kept())]
+    return [*found, *remembered()]

@@ -36,7 +36,6 @@ from bayesrecon.games.reconstructor import Guess
 from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
 from benchmarks.draws.informed import closed_form
-from benchmarks.paper_tags import CENTRAL, DELETION, MEMORY, rate, tag
 from benchmarks.references import reference
 from benchmarks.study import Study, table
 from benchmarks.tasks import run_tasks
@@ -82,7 +81,7 @@ def divergence_is_mmd(small: bool) -> dict[str, Any]:
     own, cross, other = (np.einsum("tmd,tnd->mn", a, b) for a, b in ((mine, mine), (mine, theirs), (theirs, theirs)))
     mmd = 0.5 * float(weights @ own @ weights - 2 * weights @ cross.sum(axis=1) + other.sum()) / len(embedded)
     ours = float(divergence(release, pseudo, truth, weights=weights))
-    return equality(CENTRAL, "Theorem 3.4", {"Fisher divergence": fisher, "half the squared MMD": mmd, "product": ours})
+    return equality({"Fisher divergence": fisher, "half the squared MMD": mmd, "product": ours})
 
 
 def trained_is_gradient(small: bool) -> dict[str, Any]:
@@ -100,8 +99,7 @@ def trained_is_gradient(small: bool) -> dict[str, Any]:
         rest = np.asarray(total_score(release.model, np.asarray(release.theta)[0], truth, np.ones(len(y))))
     ours = float(divergence(release, pseudo, truth, weights=weights))
     found = {"half the squared gradient": 0.5 * float(gradient @ gradient), "product": ours}
-    row = equality(CENTRAL, "Theorem 4.3", found)
-    return row | {"residual": float(np.linalg.norm(rest) / np.linalg.norm(gradient))}
+    return equality(found) | {"residual": float(np.linalg.norm(rest) / np.linalg.norm(gradient))}
 
 
 def slices(small: bool) -> dict[str, Any]:
@@ -116,16 +114,12 @@ def slices(small: bool) -> dict[str, Any]:
         ]
         centre = bootstrap(np.array(ratios), statistic=np.mean)
         rows.append({"slices": count, "ratio": [centre.estimate, centre.lower, centre.upper]})
-    about = {"published": 1.0, "interval": [round(end, 4) for end in rows[-1]["ratio"][1:]]}
-    cell = f"sliced over plain divergence, {SLICES[-1]} normal slices"
-    return {"rows": rows, "papers": [tag(CENTRAL, "Lemma A.2", cell, round(rows[-1]["ratio"][0], 4), **about)]}
+    return {"rows": rows}
 
 
-def equality(paper: str, piece: str, values: dict[str, float]) -> dict[str, Any]:
+def equality(values: dict[str, float]) -> dict[str, Any]:
     (first, *others) = values.values()
-    worst = max(abs(other / first - 1) for other in others)
-    cell = f"largest relative difference of {', '.join(values)}"
-    return {"values": values, "worst": worst, "papers": [tag(paper, piece, cell, float(f"{worst:.2g}"), published=0)]}
+    return {"values": values, "worst": max(abs(other / first - 1) for other in others)}
 
 
 # Gao et al. (2022)
@@ -167,12 +161,9 @@ def reconstruction_infers(case: Any, radius: float, small: bool) -> dict[str, An
         (one, other), labels = private.x[:2], private.y[:2]
         close += distance(Guess(one, float(labels[0])), other, float(labels[1])) <= 2 * radius
     rho, delta = clopper_pearson(near, shared["n"]), clopper_pearson(int(close), 20 * shared["n"])
-    stated = (won.estimate, won.lower, won.upper)
-    cell = f"{data.name}, {attack.name}: success of the adversary, %"
     return {
         "data": data.name, "radius": radius, "rounds": shared["n"], "rho": list(rho), "delta": list(delta),
-        "success": list(stated), "name": attack.name,
-        "papers": [rate(DELETION, "Theorem 4.2", cell, stated, published=f"at least {100 * (rho[0] - delta[0]):.1f}")],
+        "success": [won.estimate, won.lower, won.upper], "name": attack.name,
     }  # fmt: skip
 
 
@@ -190,12 +181,7 @@ def losses_move(small: bool) -> dict[str, Any]:
         rounding = 1e-9 * float((y**2).mean())
         held += int(kept <= rounding and rise[row] >= -(len(y) - 1) * (kept + rounding))
         shares.append(-(len(y) - 1) * kept / rise[row])
-    stated = clopper_pearson(held, len(rows))
-    cell = "deletions from diabetes, least squares, that obey it, %"
-    return {
-        "held": held, "of": len(rows), "median share": float(np.median(shares)),
-        "papers": [rate(DELETION, "Lemma 3.3", cell, stated, published=100)],
-    }  # fmt: skip
+    return {"held": held, "of": len(rows), "median share": float(np.median(shares))}
 
 
 def majorities(small: bool) -> dict[str, Any]:
@@ -217,12 +203,7 @@ def majorities(small: bool) -> dict[str, Any]:
                 decided + int(sure.sum()),
                 total + 10,
             )
-    upper = clopper_pearson(wrong, decided)
-    cell = f"coordinates that a majority gets wrong, %, of {decided:,} it decides among {total:,}"
-    return {
-        "wrong": wrong, "decided": decided, "coordinates": total,
-        "papers": [rate(DELETION, "Lemma 4.4", cell, upper, published=0)],
-    }  # fmt: skip
+    return {"wrong": wrong, "decided": decided, "coordinates": total}
 
 
 # Balle et al. (2022)
@@ -234,16 +215,9 @@ def informed(small: bool) -> dict[str, Any]:
     x = StandardScaler().fit_transform(x)
     errors, labels, *_ = closed_form(x, y, "newton-cholesky", 1e-10)
     means = np.sqrt(np.mean(((x.sum(axis=0) - x) / (len(x) - 1) - x) ** 2, axis=1))
-    centre = bootstrap(errors)
-    about = {
-        "published": 0.36, "interval": [float(f"{end:.2g}") for end in (centre.lower, centre.upper)],
-        "why": "we solve the equations of the optimum; the packaged attack uses gradient descent",
-    }  # fmt: skip
-    piece, cell = "Informed adversary: all records but one known", "breast cancer: median RMSE of 30 columns"
     return {
-        "records": len(errors), "median": centre.estimate, "largest": float(errors.max()), "labels": int(labels),
-        "mean record": float(np.median(means)),
-        "papers": [tag(MEMORY, piece, cell, float(f"{centre.estimate:.2g}"), **about)],
+        "records": len(errors), "median": float(np.median(errors)), "largest": float(errors.max()),
+        "labels": int(labels), "mean record": float(np.median(means)),
     }  # fmt: skip
 
 

@@ -1,24 +1,18 @@
-"""Which pieces of Malekzadeh and Gunduz (2024) the rows of vicious classifiers reproduce, for the coverage page.
+"""What Malekzadeh and Gunduz (2024) print, beside our classifiers: cells of benchmarks/PAPERS.md."""
 
-python -m benchmarks.games.vicious_papers
-
-Reads the kept rows of other programs, and measures nothing. Results go to benchmarks/vicious_papers.json.
-"""
-
+from collections.abc import Iterator
 from functools import partial
-
-import numpy as np
+from typing import Any
 
 from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.games.vicious import roc_area
 from benchmarks.games.vicious import STUDY as TABLE
 from benchmarks.games.vicious_more import STUDY as MORE
 from benchmarks.games.vicious_more_page import of
-from benchmarks.games.vicious_page import HONEST, SCORES, VICIOUS, interval
+from benchmarks.games.vicious_page import HONEST, SCORES, interval
+from benchmarks.games.vicious_page import VICIOUS as SIDE
 from benchmarks.games.vicious_page import of as of_table
-from benchmarks.paper_tags import VICIOUS as PAPER
-from benchmarks.paper_tags import keep_tags, tag
-from benchmarks.study import Study
+from benchmarks.paper_cells import VICIOUS, Cell
 
 LOGITS = {
     "0/1": "- / - / - / 99.54",
@@ -64,9 +58,14 @@ ATTRIBUTES = {
 TASKS = "80.05 80.11 79.93; 87.64 87.54 85.34; 83.46 85.51 84.20; 89.63 89.53 89.54; 86.17 86.45 86.02; "
 TASKS += "97.17 97.47 97.45; 91.82 92.22 92.00; 77.14 80.41 79.45; 92.25 92.92 93.38; 84.55 85.43 85.40"
 BITS = {(10, 1): 16.50, (10, 2): 41.96, (10, 3): 71.29, (100, 2): 194.85, (200, 1): 54.97}
-FEWER, DIGITS = "6,500 images to train on, not 50,000, and no augmentation", "MNIST instead of the data"
+FEWER, DIGITS = "6,500 images to train on in place of 50,000, and no augmentation", "MNIST in place of"
+WORDS = {
+    "Figures 3 and 4": ("reconstructed images", "VICIOUS.md"), "Appendix C": ("entropy of outputs", "VICIOUS_MORE.md"),
+    "Section 3": ("R of a segment", "VICIOUS_MORE.md"), "Section 4": ("sigmoids of attributes", "VICIOUS_MORE.md"),
+    "Future work": ("curious classifiers, regression targets", "VICIOUS_MORE.md"),
+}  # fmt: skip
 FOUR = "PSNR / SSIM / R at 1.2e-4 / accuracy"
-_tag = partial(tag, PAPER)
+_cell = partial(Cell, VICIOUS)
 
 
 def four(rows):
@@ -76,107 +75,56 @@ def four(rows):
     return " / ".join([*cells, interval([100 * r["accuracy"] for r in rows], ".1f")])
 
 
-def table1(held, more):
-    found = []
+def table1(held: dict[str, Any], more: dict[str, Any]) -> Iterator[Cell]:
     for view, cells in (("logits", LOGITS), ("softmax", SOFTMAX)):
-        for ratio, published in cells.items():
+        for ratio, printed in cells.items():
             kind, weight = RATIOS[ratio]
             name = f"{kind} {weight} {view}"
-            for title, rows, why in (
+            for title, rows, unlike in (
                 ("perceptrons", of(held, name), f"perceptrons; {FEWER}"),
                 ("WideResNet-28-5", of(more, f"wide {name}"), FEWER),
             ):
                 if rows:
                     cell = f"MNIST, {view}, {ratio}, {title}, {len(rows)} seeds ({FOUR})"
-                    found.append(_tag("Table 1", cell, four(rows), published=published, why=why))
-            for data in OTHERS:
-                if not (view == "softmax" and data == "CelebA"):
-                    found.append(_tag("Table 1", f"{data}, {view}, {ratio}", None, blocked=data))
-    return found
+                    yield _cell("Table 1", cell, printed, four(rows), unlike=unlike)
+        for data in OTHERS:
+            yield _cell("Table 1", f"{data}, {view}, {', '.join(cells)}", FOUR, lacks=data)
 
 
-def other_tables(more):
-    found = []
-    for (loss, weight), published in LOSSES.items():
-        rows = of(more, f"loss {loss} {weight}")
-        cell = f"{loss}, ratio {weight} ({FOUR})"
-        found.append(_tag("Table 3", cell, four(rows), published=published, why=DIGITS, blocked="TinyImageNet"))
-    for delta, published in DELTAS.items():
+def other_tables(more: dict[str, Any]) -> Iterator[Cell]:
+    """Tables of TinyImageNet and CelebA, with digits in their place."""
+    for (loss, weight), printed in LOSSES.items():
+        rows, cell = of(more, f"loss {loss} {weight}"), f"{loss}, ratio {weight} ({FOUR})"
+        yield _cell("Table 3", cell, printed, four(rows), unlike=f"{DIGITS} TinyImageNet")
+    for delta, printed in DELTAS.items():
         rows, cell = of(more, f"delta {delta} 3"), f"delta {delta} ({FOUR})"
-        found.append(_tag("Table 4", cell, four(rows), published=published, why=DIGITS, blocked="TinyImageNet"))
+        yield _cell("Table 4", cell, printed, four(rows), unlike=f"{DIGITS} TinyImageNet")
     for count, both in ATTRIBUTES.items():
-        for weight, published in zip("13", both, strict=True):
+        for weight, printed in zip("13", both, strict=True):
             rows, cell = of(more, f"attributes {count} {weight} logits"), f"{count} attributes, {weight}/1 ({FOUR})"
-            found.append(_tag("Table 6", cell, four(rows), published=published, why=DIGITS, blocked="CelebA"))
+            yield _cell("Table 6", cell, printed, four(rows), unlike=f"{DIGITS} CelebA")
     tasks = [row for name, row in more.items() if name.startswith("tasks ")]
-    for i, published in enumerate(TASKS.split("; ")):
+    for i, printed in enumerate(TASKS.split("; ")):
         ours = " ".join(interval([100 * r[k][i] for r in tasks], ".1f") for k in ("alone", "several"))
-        cell, why = f"attribute {i + 1}: one network each, one for all", "halves of the digits; no ResNet-50"
-        found.append(_tag("Table 7", cell, ours, published=published, why=why, blocked="CelebA"))
-    return found
+        cell = f"attribute {i + 1}: one network each, one for all"
+        yield _cell("Table 7", cell, printed, ours, unlike=f"{DIGITS} CelebA; no ResNet-50")
 
 
-def figures(held, more):
+def figures(held: dict[str, Any]) -> Iterator[Cell]:
     """What is published as a figure, a formula or in words."""
-    found = []
-    for name, title in (("outputs vicious 3 logits", "3/1, logits"), ("outputs vicious 5 softmax", "5/1, softmax")):
-        ours = "vicious-images.png: PSNR " + interval([r["psnr"] for r in of(more, name)], ".2f")
-        found.append(_tag("Figures 3 and 4", f"images of a vicious model, {title}", ours, published="images"))
-    honest, vicious = ([r["scores"] for r in of_table(held, *s) if "scores" in r] for s in (HONEST, VICIOUS))
+    for (classes, decimals), printed in BITS.items():
+        ours = round(float(softmax_bits(classes, decimals)), 2)
+        yield _cell("Equation 18", f"{classes} classes, {decimals} decimals: bits", f"{printed:.2f}", ours)
+    honest, vicious = ([r["scores"] for r in of_table(held, *s) if "scores" in r] for s in (HONEST, SIDE))
     for key, title in SCORES.items():
         area = roc_area(*([s[key] for s in side] for side in (honest, vicious)))
-        ends, why = (area.lower, area.upper), "calibrated against honest models that stopped at other times"
-        ours = round(area.estimate, 3)
-        found.append(_tag("Figure 6", f"{title}: ROC area", ours, published="curves", interval=ends, why=why))
-    for (classes, decimals), published in BITS.items():
-        ours = round(float(softmax_bits(classes, decimals)), 2)
-        found.append(_tag("Equation 18", f"{classes} classes, {decimals} decimals: bits", ours, published=published))
-    for name, words in (
-        ("honest 0 logits", "honest"),
-        ("vicious 3 logits", "3/1"),
-        ("vicious 5 softmax", "5/1, softmax"),
-    ):
-        for kind in ("softmax", "normal"):
-            values = [r[f"{kind} bits"] for r in of(more, f"outputs {name}")]
-            told = {"published": "vicious above honest", "interval": ends_of(values)}
-            cell = f"entropy of outputs, {words}, {kind} bits"
-            found.append(_tag("Appendix C", cell, round(float(np.mean(values)), 3), **told))
-        for part in ("middle", "top"):
-            values = [r["segments"][part] for r in of(more, f"outputs {name}")]
-            told = {"interval": ends_of(values), "published": "proposed"}
-            found.append(
-                _tag("Section 3", f"R of a segment, {part}, {words}", round(float(np.mean(values)), 3), **told)
-            )
-    for count in (5, 10):
-        rows = of(more, f"attributes {count} 3 sigmoid")
-        found.append(_tag("Section 4", f"sigmoids of {count} attributes ({FOUR})", four(rows), blocked="CelebA"))
-    secrets, numbers = ([row for name, row in more.items() if name.startswith(w)] for w in ("curious ", "numbers "))
-    for key, words in (("honest secret", "honest, read afterwards"), ("secret", "curious")):
-        cell = f"curious classifiers: secret, {words}, %"
-        found.append(proposed("Future work", cell, [100 * r[key] for r in secrets]))
-    return [*found, proposed("Future work", "regression targets: PSNR", [r["psnr"] for r in numbers])]
+        ours, ends = round(area.estimate, 3), [round(area.lower, 3), round(area.upper, 3)]
+        unlike = "curves without figures; calibrated against honest models that stopped at other times"
+        yield _cell("Figure 6", f"{title}: ROC area", "curves", ours, ends, unlike=unlike)
+    for piece, (cell, page) in WORDS.items():
+        yield _cell(piece, cell, unlike=f"images, words or a proposal, without a figure; ours is on the page {page}")
 
 
-def proposed(piece, cell, values):
-    """What the paper proposes and has no number for."""
-    return _tag(piece, cell, round(float(np.mean(values)), 3), interval=ends_of(values), published="proposed")
-
-
-def ends_of(values):
-    """Student's interval of a mean over seeds."""
-    import scipy.stats
-
-    half = scipy.stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return float(np.mean(values) - half), float(np.mean(values) + half)
-
-
-def tags():
+def cells() -> list[Cell]:
     held, more = TABLE.kept(), MORE.kept()
-    return [*table1(held, more), *other_tables(more), *figures(held, more)]
-
-
-STUDY = Study(__file__)
-
-
-if __name__ == "__main__":
-    keep_tags(STUDY, tags, __doc__)
+    return [*table1(held, more), *other_tables(more), *figures(held)]
