@@ -15,7 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.approximated.normal import order_of
+from bayesrecon.posteriors.printed.coded_tables import Coded
+from bayesrecon.releases import Derived, Release, StatedLimits
+
 
 Number = tuple[float, float]
 """A printed number with half the unit of its last digit."""
@@ -23,6 +26,7 @@ Number = tuple[float, float]
 _ARITHMETIC = 1e-13  # relative error of numbers with all digits
 _STEP = 1e-7  # relative, of finite differences for such numbers
 _WHOLE = 0.5
+_ROUNDED = 1e-9  # relative error of n, by arithmetic
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,52 @@ class Gram:
         return full + np.triu(full, 1).T, covariance
 
 
+def grams_of(release: Release, n: float | None = None, low: float = -math.inf, high: float = math.inf) -> list[Gram]:
+    """The Gram matrices that a release determines: none, one, or two that differ in the sign of a covariate's mean.
+
+    Args:
+        release: a Gaussian regression with an intercept: a table, or estimates and covariance of a fit.
+        n: number of records, if the release does not tell.
+        low, high: limits of the covariate, which may tell the sign where correlations were not released.
+    """
+    model = release.about
+    settings = model.settings
+    if model.name != "ols" or not settings["intercept"] or settings.get("offset") or settings.get("fit_weights"):
+        return []
+    fields = (*settings["covariates"], settings["response"])
+    if isinstance(release, StatedLimits):
+        limits = release.limits
+        if not isinstance(limits, Coded) or limits.scale is None:
+            return []
+        counted = limits.footer.records(len(limits.coefficients))
+        if counted is not None:
+            n = counted[0] if counted[0] == counted[1] else n
+        signs = [1.0] if low >= 0 or len(limits.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
+        numbers = limits.coefficients, limits.errors, limits.scale
+        found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
+        return [gram for gram in found if gram is not None]
+    if not isinstance(release, Derived):
+        return []
+    phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
+    if noise is not None and np.asarray(noise.normal).any():
+        return []  # moments of draws: their noise hides single records
+    d, p = model.dimension, len(fields)
+    half = np.zeros((len(phi), 0)) if noise is None else np.asarray(noise.bounded)
+    half = np.column_stack([half, np.diag(_ARITHMETIC * np.abs(phi))])
+    size = np.maximum(np.abs(half) / np.maximum(np.abs(phi), 1e-300)[:, None], 0.0).max(axis=0)
+    stretch = np.maximum(1.0, _STEP / np.maximum(size, 1e-300)) * (size > 0)
+    moved = phi + np.concatenate([np.zeros((1, len(phi))), (half * stretch).T, -(half * stretch).T])
+    factor = np.zeros((len(moved), d, d))
+    factor[:, *np.tril_indices(d)] = moved[:, d:]
+    back = np.argsort(order_of(model))
+    factor = factor[:, back]
+    covariance = factor @ factor.transpose(0, 2, 1)
+    gram = _gram(
+        release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, 2 * np.where(stretch, stretch, 1.0)
+    )
+    return [] if gram is None else [gram]
+
+
 def gram_of(
     name: str,
     fields: Sequence[str],
@@ -85,14 +135,14 @@ def gram_of(
     n: float | None = None,
     sign: float = 1.0,
 ) -> Gram | None:
-    """The Gram matrix of a regression with an intercept; None if the numbers leave part of it open.
+    """The Gram matrix of a printed regression with an intercept; None if the numbers leave part of it open.
 
     Args:
         name: of the release.
         fields: covariates and response.
         coefficients, errors: of all, the intercept's first.
         scale: residual standard error.
-        correlations: of the estimates, below the diagonal row by row. Without them, one covariate at most has a
+        correlations: of the estimates, below the diagonal row by row. Without them, only one covariate at most has a
             determined matrix, up to the sign of its mean.
         n: number of records, if it is known.
         sign: of the covariate's mean, without correlations.
@@ -105,57 +155,63 @@ def gram_of(
     p = len(coefficients)
     if correlations is None and (p > 2 or (p == 2 and n is None)):
         return None
-    related = () if correlations is None else correlations
-    numbers = np.array([*coefficients, *errors, scale, *related])
+    numbers = np.array([*coefficients, *errors, scale, *(correlations or ())])
     values = numbers[:, 0]
     half = np.maximum(numbers[:, 1], _ARITHMETIC * np.abs(values))
     step = np.maximum(half, _STEP * np.abs(values))
     step[step == 0] = _STEP
     moved = values + np.concatenate([np.zeros((1, len(values))), np.diag(step), -np.diag(step)])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        try:
-            matrices = _matrices(moved, p, n, sign, closed=correlations is None and p == 2)
-        except np.linalg.LinAlgError:
+    b, se, s, related = np.split(moved, [p, 2 * p, 2 * p + 1], axis=1)
+    s = s[:, 0]
+    correlation = np.tile(np.eye(p), (len(moved), 1, 1))
+    if correlations is None and p == 2:
+        # n x_sq = se_0^2 / se_1^2 n, and the determinant of Z'Z is n s^2 / se_1^2
+        assert n is not None
+        rest = 1 - (s / se[:, 0]) ** 2 / n
+        if not (rest >= 0).all():
             return None
+        correlation[:, 0, 1] = correlation[:, 1, 0] = -sign * np.sqrt(rest)
+    else:
+        i, j = np.tril_indices(p, -1)
+        correlation[:, i, j] = correlation[:, j, i] = related
+    covariance = correlation * se[:, :, None] * se[:, None, :]
+    return _gram(name, tuple(fields), b, covariance, s, n, 2 * step / half)
+
+
+def _gram(
+    name: str,
+    fields: tuple[str, ...],
+    b: np.ndarray,
+    covariance: np.ndarray,
+    s: np.ndarray,
+    n: float | None,
+    stretch: np.ndarray,
+) -> Gram | None:
+    """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them.
+
+    Args:
+        b, covariance, s: `(1 + 2 B, p)`, `(1 + 2 B, p, p)` and `(1 + 2 B,)`.
+        stretch: `(B,)`, the distance of the two moved ones in units of the error.
+    """
+    try:
+        np.linalg.cholesky(covariance[0])
+        design = np.linalg.inv(covariance) * s[:, None, None] ** 2
+    except np.linalg.LinAlgError:
+        return None
+    products = np.einsum("kij,kj->ki", design, b)
+    count = design[:, 0, 0] if n is None else n
+    squares = (count - b.shape[1]) * s**2 + np.einsum("ki,ki->k", b, products)
+    top = np.concatenate([design, products[:, :, None]], axis=2)
+    bottom = np.concatenate([products, squares[:, None]], axis=1)
+    matrices = np.concatenate([top, bottom[:, None]], axis=1)
     if not np.isfinite(matrices).all():
         return None
     up, down = np.split(matrices[1:], 2)
-    columns = (up - down) * (half / (2 * step))[:, None, None]
-    return with_count(Gram(name, tuple(fields), matrices[0], columns, None), n)
-
-
-def with_count(gram: Gram, n: float | None) -> Gram | None:
-    """The totals with the number of records that was stated, or else the only whole number within rounding errors.
-
-    None if the stated number contradicts the others.
-    """
-    count, open_ = gram.matrix[0, 0], float(np.abs(gram.columns[:, 0, 0]).sum())
+    columns = (up - down) / stretch[:, None, None]
+    matrix, open_ = matrices[0], float(np.abs(columns[:, 0, 0]).sum())
+    possible = 1.5 * open_ + _ROUNDED * matrix[0, 0]
     if n is not None:
-        possible = abs(count - n) <= 1.5 * open_ + _WHOLE * (open_ > 0) + 1e-6
-        return Gram(gram.name, gram.fields, gram.matrix, gram.columns, round(n)) if possible else None
-    whole = round(count) if open_ < _WHOLE and abs(count - round(count)) <= 1.5 * open_ + 1e-6 else None
-    return Gram(gram.name, gram.fields, gram.matrix, gram.columns, whole)
-
-
-def _matrices(numbers: np.ndarray, p: int, n: float | None, sign: float, closed: bool) -> np.ndarray:
-    """Gram matrices `(B, p + 1, p + 1)` of printed numbers `(B, ...)`."""
-    b, se, s = numbers[:, :p], numbers[:, p : 2 * p], numbers[:, 2 * p]
-    if closed:
-        assert n is not None
-        inner = (se / s[:, None]) ** 2
-        determinant, squares = n / inner[:, 1], n * inner[:, 0] / inner[:, 1]
-        total = sign * np.sqrt(n * squares - determinant)
-        design = np.stack([np.stack([np.full_like(total, n), total], 1), np.stack([total, squares], 1)], 1)
-    else:
-        lower = np.tril_indices(p, -1)
-        correlation = np.tile(np.eye(p), (len(numbers), 1, 1))
-        correlation[:, *lower] = numbers[:, 2 * p + 1 :]
-        correlation.transpose(0, 2, 1)[:, *lower] = numbers[:, 2 * p + 1 :]
-        np.linalg.cholesky(correlation[0])
-        design = np.linalg.inv(correlation) * (s[:, None, None] ** 2 / (se[:, :, None] * se[:, None, :]))
-    products = np.einsum("kij,kj->ki", design, b)
-    count = design[:, 0, 0] if n is None else n
-    squares = (count - p) * s**2 + np.einsum("ki,ki->k", b, products)
-    top = np.concatenate([design, products[:, :, None]], axis=2)
-    bottom = np.concatenate([products, squares[:, None]], axis=1)
-    return np.concatenate([top, bottom[:, None]], axis=1)
+        return Gram(name, fields, matrix, columns, round(n)) if abs(matrix[0, 0] - n) <= possible else None
+    whole = round(matrix[0, 0])
+    counted = open_ < _WHOLE and abs(matrix[0, 0] - whole) <= possible
+    return Gram(name, fields, matrix, columns, whole if counted else None)
