@@ -1,0 +1,217 @@
+"""Gram matrices of Gaussian regressions: the totals of records `(1, x, y)` behind estimates, with their errors.
+
+With coefficients b `(p,)` and their covariance V, residual standard error s and n records, the design Z = (1, x) has
+
+    Z'Z = s^2 V^-1,    Z'y = Z'Z b,    y'y = (n - p) s^2 + b' Z'Z b
+
+so estimates, standard errors, correlations and s are the Gram matrix `sum_i (1, x_i, y_i) (1, x_i, y_i)'` in other
+coordinates. Rounding of each printed number is uniform within half a unit of its last digit, and its effect on the
+matrix is linear. That the first entry is the whole number n constrains these errors.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.posteriors.approximated.normal import order_of
+from bayesrecon.posteriors.printed.coded_tables import Coded
+from bayesrecon.releases import Derived, Release, StatedLimits
+
+
+Number = tuple[float, float]
+"""A printed number with half the unit of its last digit."""
+
+_ARITHMETIC = 1e-13  # relative error of numbers with all digits
+_STEP = 1e-7  # relative, of finite differences for such numbers
+_WHOLE = 0.5
+_ROUNDED = 1e-9  # relative error of n, by arithmetic
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Totals of records `(1, x, y)`.
+
+    Attributes:
+        name: of the release.
+        fields: `(m - 1,)`, names of the covariates and of the response.
+        matrix: `(m, m)`.
+        columns: `(b, m, m)`, effects of rounding errors: the true matrix is `matrix + sum_b delta_b columns_b` with
+            delta uniform in [-1, 1].
+        n: number of records; None if rounding leaves more than one whole number.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    matrix: np.ndarray
+    columns: np.ndarray
+    n: int | None
+
+    @property
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of the fields, `(m - 1,)` each."""
+        mean = self.matrix[0, 1:] / self.matrix[0, 0]
+        variance = np.diag(self.matrix)[1:] / self.matrix[0, 0] - mean**2
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def standardised(self, fields: Sequence[str], mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Totals of the standardised fields `(m, m)`, given n, and the covariance of their errors `(q, q)`.
+
+        The q entries are those of the upper triangle, row by row.
+        """
+        change = np.eye(len(fields) + 1)
+        change[1:, 1:] /= sd
+        change[1:, 0] = -mean / sd
+        at = [0, *(1 + self.fields.index(f) for f in fields)]
+        matrix = change @ self.matrix[np.ix_(at, at)] @ change.T
+        columns = change @ self.columns[:, at][:, :, at] @ change.T
+        rows = np.triu_indices(len(at))
+        effects = columns[:, *rows]
+        covariance = effects.T @ effects / 3
+        values = matrix[rows]
+        if self.n is not None and covariance[0, 0] > 0:
+            gain = covariance[0] / covariance[0, 0]
+            values = values + gain * (self.n - values[0])
+            covariance = covariance - np.outer(gain, covariance[0])
+        full = np.zeros_like(matrix)
+        full[rows] = values
+        return full + np.triu(full, 1).T, covariance
+
+
+def grams_of(release: Release, n: float | None = None, low: float = -math.inf, high: float = math.inf) -> list[Gram]:
+    """The Gram matrices that a release determines: none, one, or two that differ in the sign of a covariate's mean.
+
+    Args:
+        release: a Gaussian regression with an intercept: a table, or estimates and covariance of a fit.
+        n: number of records, if the release does not tell.
+        low, high: limits of the covariate, which may tell the sign where correlations were not released.
+    """
+    model = release.about
+    settings = model.settings
+    if model.name != "ols" or not settings["intercept"] or settings.get("offset") or settings.get("fit_weights"):
+        return []
+    fields = (*settings["covariates"], settings["response"])
+    if isinstance(release, StatedLimits):
+        limits = release.limits
+        if not isinstance(limits, Coded) or limits.scale is None:
+            return []
+        counted = limits.footer.records(len(limits.coefficients))
+        if counted is not None:
+            n = counted[0] if counted[0] == counted[1] else n
+        signs = [1.0] if low >= 0 or len(limits.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
+        numbers = limits.coefficients, limits.errors, limits.scale
+        found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
+        return [gram for gram in found if gram is not None]
+    if not isinstance(release, Derived):
+        return []
+    phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
+    if noise is not None and np.asarray(noise.normal).any():
+        return []  # moments of draws: their noise hides single records
+    d, p = model.dimension, len(fields)
+    half = np.zeros((len(phi), 0)) if noise is None else np.asarray(noise.bounded)
+    half = np.column_stack([half, np.diag(_ARITHMETIC * np.abs(phi))])
+    size = np.maximum(np.abs(half) / np.maximum(np.abs(phi), 1e-300)[:, None], 0.0).max(axis=0)
+    stretch = np.maximum(1.0, _STEP / np.maximum(size, 1e-300)) * (size > 0)
+    moved = phi + np.concatenate([np.zeros((1, len(phi))), (half * stretch).T, -(half * stretch).T])
+    factor = np.zeros((len(moved), d, d))
+    factor[:, *np.tril_indices(d)] = moved[:, d:]
+    back = np.argsort(order_of(model))
+    factor = factor[:, back]
+    covariance = factor @ factor.transpose(0, 2, 1)
+    gram = _gram(
+        release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, 2 * np.where(stretch, stretch, 1.0)
+    )
+    return [] if gram is None else [gram]
+
+
+def gram_of(
+    name: str,
+    fields: Sequence[str],
+    coefficients: Sequence[Number],
+    errors: Sequence[Number],
+    scale: Number,
+    correlations: Sequence[Number] | None = None,
+    n: float | None = None,
+    sign: float = 1.0,
+) -> Gram | None:
+    """The Gram matrix of a printed regression with an intercept; None if the numbers leave part of it open.
+
+    Args:
+        name: of the release.
+        fields: covariates and response.
+        coefficients, errors: of all, the intercept's first.
+        scale: residual standard error.
+        correlations: of the estimates, below the diagonal row by row. Without them, only one covariate at most has a
+            determined matrix, up to the sign of its mean.
+        n: number of records, if it is known.
+        sign: of the covariate's mean, without correlations.
+
+    >>> estimates, errors = ((20.1852, 5e-5), (0.490695, 5e-7)), ((3.44215, 5e-6), (0.0671696, 5e-8))
+    >>> gram = gram_of("women", ("age", "income"), estimates, errors, (6.66755, 5e-6), n=111)
+    >>> gram.moments[0].round(3).tolist()
+    [50.372, 44.903]
+    """
+    p = len(coefficients)
+    if correlations is None and (p > 2 or (p == 2 and n is None)):
+        return None
+    numbers = np.array([*coefficients, *errors, scale, *(correlations or ())])
+    values = numbers[:, 0]
+    half = np.maximum(numbers[:, 1], _ARITHMETIC * np.abs(values))
+    step = np.maximum(half, _STEP * np.abs(values))
+    step[step == 0] = _STEP
+    moved = values + np.concatenate([np.zeros((1, len(values))), np.diag(step), -np.diag(step)])
+    b, se, s, related = np.split(moved, [p, 2 * p, 2 * p + 1], axis=1)
+    s = s[:, 0]
+    correlation = np.tile(np.eye(p), (len(moved), 1, 1))
+    if correlations is None and p == 2:
+        # n x_sq = se_0^2 / se_1^2 n, and the determinant of Z'Z is n s^2 / se_1^2
+        assert n is not None
+        rest = 1 - (s / se[:, 0]) ** 2 / n
+        if not (rest >= 0).all():
+            return None
+        correlation[:, 0, 1] = correlation[:, 1, 0] = -sign * np.sqrt(rest)
+    else:
+        i, j = np.tril_indices(p, -1)
+        correlation[:, i, j] = correlation[:, j, i] = related
+    covariance = correlation * se[:, :, None] * se[:, None, :]
+    return _gram(name, tuple(fields), b, covariance, s, n, 2 * step / half)
+
+
+def _gram(
+    name: str,
+    fields: tuple[str, ...],
+    b: np.ndarray,
+    covariance: np.ndarray,
+    s: np.ndarray,
+    n: float | None,
+    stretch: np.ndarray,
+) -> Gram | None:
+    """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them.
+
+    Args:
+        b, covariance, s: `(1 + 2 B, p)`, `(1 + 2 B, p, p)` and `(1 + 2 B,)`.
+        stretch: `(B,)`, the distance of the two moved ones in units of the error.
+    """
+    try:
+        np.linalg.cholesky(covariance[0])
+        design = np.linalg.inv(covariance) * s[:, None, None] ** 2
+    except np.linalg.LinAlgError:
+        return None
+    products = np.einsum("kij,kj->ki", design, b)
+    count = design[:, 0, 0] if n is None else n
+    squares = (count - b.shape[1]) * s**2 + np.einsum("ki,ki->k", b, products)
+    top = np.concatenate([design, products[:, :, None]], axis=2)
+    bottom = np.concatenate([products, squares[:, None]], axis=1)
+    matrices = np.concatenate([top, bottom[:, None]], axis=1)
+    if not np.isfinite(matrices).all():
+        return None
+    up, down = np.split(matrices[1:], 2)
+    columns = (up - down) / stretch[:, None, None]
+    matrix, open_ = matrices[0], float(np.abs(columns[:, 0, 0]).sum())
+    possible = 1.5 * open_ + _ROUNDED * matrix[0, 0]
+    if n is not None:
+        return Gram(name, fields, matrix, columns, round(n)) if abs(matrix[0, 0] - n) <= possible else None
+    whole = round(matrix[0, 0])
+    counted = open_ < _WHOLE and abs(matrix[0, 0] - whole) <= possible
+    return Gram(name, fields, matrix, columns, whole if counted else None)

@@ -1,0 +1,296 @@
+"""Records that are in one release and not in others, from the difference of their totals.
+
+If the difference is one record, that of the Gram matrices of `(1, x, y)` is `v v'`, of rank one. The record v is
+estimated by generalised least squares with the covariance of the rounding errors, in units in which the larger
+release has mean zero and standard deviation one. Two questions are asked of the rest:
+
+* Is the difference of rank one at all? The residual is tested (chi squared), and the evidence for one record, integrated
+  over v, is compared with the evidence for releases of different people, whose totals differ by `sqrt(2 n)`.
+* What else would look the same? If one record w was also exchanged for u, or one of its values was corrected, the
+  difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
+  well some v then explains the difference. A second interval for v holds under these alternatives as well. Those that
+  would pass in less than one of `1 / _EXCLUDED` cases are called excluded.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from bayesrecon.attacks.differences.gram import Gram
+
+_LEVEL = 0.05  # share of persons outside of the first interval, all fields together
+_REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
+_ODDS = 1e6  # evidence against different people, for each comparison
+_SAMPLES = 1500  # pairs w, u of each alternative
+_EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
+_SPREAD = 4.0  # variance of records between releases, in that of all records
+_BANDS = ((0.03, 0.1), (0.1, 0.3), (0.3, 1.0), (1.0, 3.0))  # sizes of corrections, in standard deviations
+_STEPS = 3  # of Gauss and Newton's method
+_CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
+_UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """What is in one release and not in others.
+
+    Attributes:
+        whole, parts: names of the releases.
+        count: number of records.
+        fields: `(K,)`, the fields that all of them share.
+        estimate, half: `(K,)`, mean of these records (their values, if one) with half of its 95 % interval.
+        lower, upper: `(K,)`, interval of a single record if another one was corrected or exchanged as well.
+        sd: `(K,)`, standard deviations of the fields in the whole.
+        evidence: logarithm of the odds against different people.
+        open: names of the alternatives that the second interval had to cover.
+    """
+
+    whole: str
+    parts: tuple[str, ...]
+    count: int
+    fields: tuple[str, ...]
+    estimate: np.ndarray
+    half: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    sd: np.ndarray
+    evidence: float
+    open: tuple[str, ...] = field(default=())
+
+
+def between(whole: Gram, parts: Sequence[Gram], comparisons: int = 1, most: int = 9, key: int = 0) -> Between | None:
+    """The records in `whole` that are in none of `parts`; None if the totals show no such relation.
+
+    Args:
+        whole: the release with more records.
+        parts: releases of disjoint subsets of its records.
+        comparisons: number of combinations that are compared. The odds are required of all of them.
+        most: largest number of records.
+        key: seed.
+
+    >>> from bayesrecon.attacks.differences.gram import gram_of
+    >>> two = [((20.1852, 5e-5), (0.490695, 5e-7)), ((19.7264, 5e-5), (0.491053, 5e-7))]
+    >>> se = [((3.44215, 5e-6), (0.0671696, 5e-8)), ((2.47118, 5e-6), (0.0482142, 5e-8))]
+    >>> all_, rest = (gram_of("", ("age", "income"), b, e, (s, 5e-6), n=n)
+    ...               for b, e, s, n in zip(two, se, (6.66755, 4.78594), (111, 110)))
+    >>> found = between(all_, [rest])
+    >>> found.count, found.estimate.round(2).tolist()
+    (1, [50.3, 93.35])
+    """
+    fields = shared(whole, parts)
+    if not fields:
+        return None
+    count = count_between(whole, parts)
+    if count is None or not 1 <= count <= most:
+        return None
+    at = [whole.fields.index(f) for f in fields]
+    mean, sd = (moment[at] for moment in whole.moments)
+    if not (sd > 0).all():
+        return None
+    totals, errors = whole.standardised(fields, mean, sd)
+    correlation = totals[1:, 1:] / whole.matrix[0, 0]
+    for part in parts:
+        less, more = part.standardised(fields, mean, sd)
+        totals, errors = totals - less, errors + more
+    sums = totals[np.triu_indices(len(totals))]
+    if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
+        gain = errors[0] / errors[0, 0]
+        sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
+    problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
+    records = sum(gram.matrix[0, 0] for gram in (whole, *parts))
+    apart = problem.evidence_of_many(records, count)
+    if count > 1:
+        return _group(problem, whole, parts, fields, count, mean, sd, apart, math.log(_ODDS * comparisons))
+    v, covariance, misfit = problem.record()
+    freedom = len(problem.difference) - len(v)
+    evidence = problem.evidence(v, covariance, misfit) - apart
+    if chi2.sf(misfit, freedom) < _REJECTED or evidence < math.log(_ODDS * comparisons):
+        return None
+    half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
+    lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
+    return Between(
+        whole.name,
+        tuple(part.name for part in parts),
+        1,
+        fields,
+        mean + sd * v,
+        sd * half,
+        mean + sd * lower,
+        mean + sd * upper,
+        sd,
+        evidence,
+        open_,
+    )
+
+
+def count_between(whole: Gram, parts: Sequence[Gram]) -> int | None:
+    """The difference of the numbers of records; 1 if that is possible and rounding leaves others; else None."""
+    if whole.n is not None and all(part.n is not None for part in parts):
+        return whole.n - sum(part.n or 0 for part in parts)
+    count = whole.matrix[0, 0] - sum(part.matrix[0, 0] for part in parts)
+    open_ = sum(float(np.abs(gram.columns[:, 0, 0]).sum()) for gram in (whole, *parts) if gram.n is None)
+    return 1 if abs(count - 1) <= open_ + 1e-6 and open_ < _CURVED * whole.matrix[0, 0] else None
+
+
+def shared(whole: Gram, parts: Sequence[Gram]) -> tuple[str, ...]:
+    """Fields that all releases have, in the order of the first one."""
+    return tuple(f for f in whole.fields if all(f in part.fields for part in parts))
+
+
+def other_units(one: Gram, other: Gram) -> dict[str, float]:
+    """Fields that two releases give in different units, with the ratio of these.
+
+    Mean and standard deviation differ by the same factor.
+    """
+    found = {}
+    for name in shared(one, [other]):
+        pairs = [[m[g.fields.index(name)] for m in g.moments] for g in (one, other)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.divide(*pairs)
+        factor = max(ratio[1], 1 / ratio[1]) if ratio[1] > 0 else math.nan
+        if factor > _UNIT and abs(ratio[0] / ratio[1] - 1) < 0.1:
+            found[name] = float(ratio[1])
+    return found
+
+
+def _group(
+    problem: "_Problem",
+    whole: Gram,
+    parts: Sequence[Gram],
+    fields: tuple[str, ...],
+    count: int,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    apart: float,
+    least: float,
+) -> Between | None:
+    """Totals of several records."""
+    evidence = problem.evidence_of_many(_SPREAD * count, count) - apart
+    if evidence < least or not problem.possible(count):
+        return None
+    k = len(fields)
+    half = norm.isf(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
+    estimate = mean + sd * problem.difference[:k] / count
+    ends = estimate - sd * half, estimate + sd * half
+    names = tuple(part.name for part in parts)
+    return Between(whole.name, names, count, fields, estimate, sd * half, *ends, sd, evidence)
+
+
+class _Problem:
+    """A difference of totals in standardised units.
+
+    Args:
+        difference: `(q,)`, sums of the K fields, and of their products.
+        errors: `(q, q)`, covariance of its errors.
+        fields: K.
+        correlation: `(K, K)`, of the fields.
+    """
+
+    def __init__(self, difference: np.ndarray, errors: np.ndarray, fields: int, correlation: np.ndarray) -> None:
+        self.difference, self.errors, self.correlation = difference, errors, correlation
+        self.products = np.triu_indices(fields)
+        size = np.sqrt(np.maximum(np.diag(errors), 1e-300))
+        own, vectors = np.linalg.eigh(errors / np.outer(size, size))
+        own = np.maximum(own, 1e-10 * own[-1])
+        self.whiten = (vectors / np.sqrt(own)).T / size  # (q, q)
+        self.log_scale = float(np.log(size).sum() + 0.5 * np.log(own).sum())
+
+    def features(self, z: np.ndarray) -> np.ndarray:
+        """`(..., q)` entries of `(1, z) (1, z)'` but the first, for `z (..., K)`."""
+        i, j = self.products
+        return np.concatenate([z, z[..., i] * z[..., j]], axis=-1)
+
+    def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
+        rest = self.difference - others
+        k = len(self.correlation)
+        v, (i, j), eye = rest[..., :k].copy(), self.products, np.eye(k)
+        for step in range(_STEPS + 1):
+            residual = (rest - self.features(v)) @ self.whiten.T
+            if step == _STEPS:
+                break
+            slopes = np.concatenate(
+                [np.broadcast_to(eye, (*v.shape[:-1], k, k)), v[..., i, None] * eye[j] + v[..., j, None] * eye[i]],
+                axis=-2,
+            )
+            slopes = self.whiten @ slopes
+            normal = np.swapaxes(slopes, -1, -2) @ slopes
+            covariance = np.linalg.inv(normal)
+            v = v + (covariance @ (np.swapaxes(slopes, -1, -2) @ residual[..., None]))[..., 0]
+        return v, covariance, (residual**2).sum(axis=-1)
+
+    def evidence(self, v: np.ndarray, covariance: np.ndarray, misfit: np.ndarray) -> float:
+        """Logarithm of the evidence for one record, which has a Cauchy distribution in every field."""
+        prior = -np.log(np.pi * (1 + v**2)).sum()
+        q, k = len(self.difference), len(v)
+        volume = 0.5 * np.linalg.slogdet(covariance)[1] + 0.5 * (k - q) * math.log(2 * math.pi)
+        return float(prior + volume - self.log_scale - 0.5 * misfit)
+
+    def evidence_of_many(self, records: float, count: int) -> float:
+        """The same for the difference of sums over `records` people, if their normal distributions agree."""
+        r, (i, j), k = self.correlation, self.products, len(self.correlation)
+        own = np.zeros_like(self.errors)
+        own[:k, :k] = r
+        own[k:, k:] = r[i][:, i] * r[j][:, j] + r[i][:, j] * r[j][:, i]
+        covariance = records * own + self.errors
+        rest = self.difference - count * np.concatenate([np.zeros(k), r[i, j]])
+        size = np.sqrt(np.diag(covariance))
+        eigen, vectors = np.linalg.eigh(covariance / np.outer(size, size))
+        eigen = np.maximum(eigen, 1e-12)
+        whitened = vectors.T @ (rest / size) / np.sqrt(eigen)
+        log_determinant = np.log(eigen).sum() + 2 * np.log(size).sum()
+        return float(-0.5 * (log_determinant + whitened @ whitened + len(rest) * math.log(2 * math.pi)))
+
+    def possible(self, count: int) -> bool:
+        """Whether sums of squares around the mean of `count` records are not negative."""
+        k = len(self.correlation)
+        sums, (i, j) = self.difference[:k], self.products
+        squares = np.zeros((k, k))
+        squares[i, j] = squares[j, i] = self.difference[k:] - sums[i] * sums[j] / count
+        error = math.sqrt(float(np.trace(self.errors[k:, k:])))
+        return bool(np.linalg.eigvalsh(squares)[0] > -4 * error)
+
+    def alternatives(
+        self,
+        v: np.ndarray,
+        covariance: np.ndarray,
+        misfit: np.ndarray,
+        half: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+        """Ends `(K,)` of the interval of v with a second record exchanged or corrected, and names of these cases."""
+        k = len(v)
+        lower, upper, open_ = v - half, v + half, []
+        factor = np.linalg.cholesky(self.correlation + 1e-9 * np.eye(k))
+        tail = _LEVEL / 2 / k
+        volume = 0.5 * np.linalg.slogdet(covariance)[1]
+        for band in (None, *_BANDS):
+            w = rng.normal(size=(_SAMPLES, k)) @ factor.T
+            u = w.copy()
+            if band is None:
+                u = rng.normal(size=(_SAMPLES, k)) @ factor.T
+            else:
+                size = np.exp(rng.uniform(*np.log(band), _SAMPLES)) * rng.choice([-1.0, 1.0], _SAMPLES)
+                u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size
+            moved, spread, misfits = self.record(self.features(w) - self.features(u))
+            volumes = 0.5 * np.linalg.slogdet(spread)[1]
+            with np.errstate(over="ignore", under="ignore"):
+                weights = np.exp(np.minimum(-0.5 * (misfits - misfit) + volumes - volume, 50.0))
+            if not weights.mean() > _EXCLUDED:
+                continue
+            open_.append("exchanged" if band is None else "corrected")
+            error = norm.isf(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+            low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
+            lower, upper = np.minimum(lower, low), np.maximum(upper, high)
+        return lower, upper, tuple(dict.fromkeys(open_))
+
+
+def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
+    """Weighted quantiles of the columns of `values (S, K)`."""
+    order = np.argsort(values, axis=0)
+    total = np.cumsum(weights[order], axis=0) / weights.sum()
+    at = np.minimum((total < share).sum(axis=0), len(values) - 1)
+    return np.take_along_axis(values, np.take_along_axis(order, at[None], 0), 0)[0]
