@@ -4,7 +4,7 @@ If the difference is one record, that of the Gram matrices of `(1, x, y)` is `v 
 estimated by generalised least squares with the covariance of the rounding errors, in units in which the larger
 release has mean zero and standard deviation one. Two questions are asked of the rest:
 
-* Is the difference of rank one at all? The residual is tested (chi squared), and the evidence for one record, integrated
+* Is the difference of rank one at all? The residual is tested, and the evidence for one record, integrated
   over v, is compared with the evidence for releases of different people, whose totals differ by `sqrt(2 n)`.
 * What else would look the same? If one record w was also exchanged for u, or one of its values was corrected, the
   difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
