@@ -85,12 +85,16 @@ class Entry:
         kind: "array", "labels", "attribute", "name", "text" or "bytes".
         values: the array, the text or the attribute. Of bytes that are not text, the first `MOST_BYTES`.
         role: its role in a fit, one of `bayesrecon.posteriors.roles`; "" if unknown.
+        path: its place as attributes (".name"), and keys and indices ("/name"), in one of which alike items differ.
+        leaves: the items that were joined into this one; empty if it is in the file as it is.
     """
 
     where: str
     kind: str
     values: Any
     role: str = ""
+    path: tuple[str, ...] = field(default=(), kw_only=True)
+    leaves: "tuple[Entry, ...]" = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

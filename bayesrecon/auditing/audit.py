@@ -232,8 +232,8 @@ def audit(
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
-        numbers = any(e.role or e.kind == "array" for e in contents.entries)
-        if contents.draws is None and not (copies or more or contents.unread or numbers):
+        held = any(e.role or e.kind in ("array", "labels", "bytes", "text") for e in contents.entries)
+        if contents.draws is None and not (copies or more or contents.unread or held):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _announce(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))

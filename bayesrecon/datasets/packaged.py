@@ -155,7 +155,8 @@ def _saved(path: Path) -> Columns:
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a saved table"), opened(SavedFile, path) as file:
         items = file.everything()["items"]
-    return {str(item["where"]): item["values"] for item in items if item["kind"] == "array"}
+    columns = (item for item in items if item["kind"] == "array" and len(item["path"]) == 1)
+    return {str(item["where"]): item["values"] for item in columns}
 
 
 def _column(path: Path, columns: Columns, name: str) -> np.ndarray:

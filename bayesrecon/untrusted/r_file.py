@@ -17,6 +17,9 @@ from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
 
+_SERIALISED, _MOST_WITHIN = (b"X\n\0\0\0", b"A\n2\n", b"A\n3\n", b"B\n\2\0\0\0", b"B\n\3\0\0\0"), 8
+"""Beginnings of objects that `serialize` made into bytes, and the largest number of such objects in each other."""
+
 Reading = Generator["int | Reading", int, int]
 """Reads one object and returns its number. It yields the flags of an object within, or what reads one, and is sent its
 number."""
@@ -73,8 +76,8 @@ class RFile:
 
 
 class _Reader:
-    def __init__(self, stream: Stream, nodes: Nodes) -> None:
-        self.stream, self.nodes = stream, nodes
+    def __init__(self, stream: Stream, nodes: Nodes, depth: int = 0) -> None:
+        self.stream, self.nodes, self._depth = stream, nodes, depth
         self.encoding = ""
         self._known: list[int] = []
 
@@ -178,8 +181,22 @@ class _Reader:
         if name in ("double", "complex"):
             return self.nodes.values(name, stream.doubles(count * (2 if name == "complex" else 1)))
         if name == "raw":
-            return self.nodes.values(name, stream.raw(count))
+            return self._serialised(stream.raw(count))
         return self.nodes.values(name, np.array([self._chars() for _ in range(count)], np.int32))
+
+    def _serialised(self, values: np.ndarray) -> int:
+        """Raw bytes, and the object that they are if R's `serialize` made them."""
+        at, content = self.nodes.values("raw", values), values.tobytes()
+        if content.startswith(_SERIALISED) and self._depth < _MOST_WITHIN:
+            inner = _Reader(Stream(content, 0), self.nodes, self._depth + 1)
+            try:
+                inner.head()
+                root = inner.run()
+            except BayesreconError:
+                return at
+            if not inner.stream.left:
+                self._part(at, root, "object")
+        return at
 
     def _item(self, flags: int) -> Reading:
         kind = flags & 255

@@ -8,16 +8,19 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
-from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, Walk
 from bayesrecon.posteriors.r.r_objects import VECTORS
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.siblings import joined
 
 _ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252", "ANSI_X3.4-1968", "US-ASCII"}
 _WORD = re.compile(r"[A-Za-z.][\w.]*")
 _LABELS = {"names", "row.names", "levels"}
 _PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
 _FIELD = ".->"  # prefix of the fields of reference classes
+_MANY = 5  # elements that are alike, whose names are then labels
+KEYED = {*LISTS, "environment"}
 _NAMING = {
     "term.labels",
     "varnames.fixed",
@@ -44,8 +47,12 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     words = _words(walk)
     role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
     names: dict[str, Entry] = {}
+    keyed: set[int] = set()
     for k, place in enumerate(walk.places):
-        if place.named:
+        if (labels := _keys(walk, place)) is not None:
+            keyed.add(id(place))
+            result.append(Entry(f"{place.where}@names", "labels", labels, path=(*_path(walk, place), ".names")))
+        if place.named and id(place.parent) not in keyed:
             name = place.name.removeprefix(_FIELD).lstrip(".")  # R hides names with a leading point
             names.setdefault(place.name, Entry(place.where, "name", name or "."))
         try:
@@ -56,7 +63,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         if entry is not None and entry.kind == "labels" and place.name in _NAMING and set(entry.values) <= words:
             entry = replace(entry, role=STRUCTURE)
         if entry is not None:
-            result.append(entry)
+            result.append(replace(entry, path=_path(walk, place)))
     unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.remaining:
         unread.append(Unread("the file", f"it holds {walk.remaining} more objects, which were not searched"))
@@ -64,7 +71,28 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         result.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
         result.append(entry_of_bytes("bytes after the end", walk.objects.behind))
-    return result + list(names.values()), unread
+    return joined(result) + list(names.values()), unread
+
+
+def _path(walk: Walk, place: Place | None) -> tuple[str, ...]:
+    """The path of a place, as in `Entry`: elements of what has no class are keys."""
+    names: list[str] = []
+    while place is not None:
+        above = place.parent
+        key = above is not None and not place.slot and above.kind in KEYED and not walk.objects.classes(above.node)
+        names.append(f"{'/' if key else '.'}{place.name}")
+        place = above
+    return tuple(reversed(names))
+
+
+def _keys(walk: Walk, place: Place) -> np.ndarray | None:
+    """The names of a list or an environment whose elements are alike, as those of a value for each of many things."""
+    objects, node = walk.objects, place.node
+    if place.kind not in KEYED or objects.classes(node):
+        return None
+    elements = objects.elements(node)
+    alike = {(objects.kind(child), objects.size(child), tuple(objects.names(child))) for _, child in elements}
+    return np.array([name for name, _ in elements]) if len(elements) >= _MANY and len(alike) == 1 else None
 
 
 def _words(walk: Walk) -> set[str]:
@@ -111,6 +139,8 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     if place.kind == "text" and np.size(values) == 1:
         return Entry(place.where, "text", str(np.ravel(values)[0]), role)
     if place.kind == "raw":
+        if objects.parts(node):  # another object of R, which is listed below it
+            return None
         return entry_of_bytes(place.where, np.asarray(values, np.uint8).tobytes())
     return Entry(place.where, "array", values, role)
 

@@ -158,7 +158,7 @@ class Walk:
         if place.code is not None:
             for k, odd in enumerate(place.code.odd):
                 yield "/", f"<{k + 1}>", odd, False
-        if place.kind in ("closure", "promise", "pointer", "environment", "alternative"):
+        if place.kind in ("closure", "promise", "pointer", "environment", "alternative", "raw"):
             for name, child in objects.parts(node).items():
                 if name not in ("frame", "hash table", "arguments", "body"):
                     yield "/", f"<{name}>", child, False

@@ -23,6 +23,7 @@ from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
 _STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}
+_WORD = re.compile(r"[^\W\d][\w.]*")
 _CONSTANTS, _DIGITS = 8, 3  # a file may have this many constants with this few digits without being asked about them
 
 
@@ -189,7 +190,8 @@ def _other(look: Look, entry: Entry) -> Kind:
     if isinstance(entry, Part):
         return "structure" if is_setting(entry) else "unrecognised"
     if entry.role == STRUCTURE:
-        return "structure"
+        odd = entry.kind == "text" and odd_names(_WORD.findall(str(entry.values)))
+        return "unrecognised" if odd else "structure"
     if entry.kind == "labels":
         axis = entry.where.rpartition("/")[2]
         kind = kind_of_labels(entry.values)

@@ -5,12 +5,13 @@ column name.
 """
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
-from bayesrecon.posteriors.contents import Part
+from bayesrecon.posteriors.contents import Entry, Part
 
 _DIGITS = 3
 """Largest number of significant digits of a setting that a person chose, such as a penalty or a tolerance."""
@@ -70,7 +71,7 @@ _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
 _OF_NAMES = re.compile(
     r"(formula|ynames|xnames|names|feature_names_in_|feature_names_out|feature_names|_data_attr\w*|_data_in_cache|columns"
-    r"|_init_keys|\(columns\)|\(keys\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
+    r"|_init_keys|\(columns\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
     r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|duration_col|event_col"
     r"|_estimate_name|_estimation_method|_method|_class_name|weights_col|cluster_col)"
 )
@@ -89,6 +90,8 @@ def is_setting(part: Part) -> bool:
     >>> is_setting(Part("note", "attribute", "Ann, 41")), is_setting(Part("z", "attribute", 41.7308))
     (False, False)
     """
+    if part.leaves:
+        return _are_settings(part.leaves)
     name = _LAST.split(part.where)[-1]
     if part.kind == "attribute":
         return _attribute(name, part.values) or (_is_of_graph(part) and _is_name(str(part.values)))
@@ -101,6 +104,17 @@ def is_setting(part: Part) -> bool:
     if part.kind == "text":
         return name == "__doc__" and _is_prose(part.values)
     return False
+
+
+def _are_settings(leaves: Sequence[Entry]) -> bool:
+    """Whether items at alike places are one setting, or settings by their names, not a value of each of many things."""
+    names = {leaf.path[-1].lstrip("./") for leaf in leaves}
+    one = len({repr(leaf.values) for leaf in leaves}) == 1
+    named = len(leaves) <= _MOST_LABELS and len(names) == len(leaves) and all(map(str.isidentifier, names))
+    few = sum(isinstance(leaf, Part) and is_measured(leaf) for leaf in leaves) <= _FEW
+    if not one and not (named and few and not odd_names(list(names))):
+        return False
+    return all(isinstance(leaf, Part) and is_setting(leaf) for leaf in leaves)
 
 
 def is_measured(part: Part) -> bool:

@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Objects, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Named, Objects, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
 
 _CORES = ("numpy.core", "numpy._core")
@@ -18,6 +18,9 @@ _MASKED = frozenset([("numpy.ma.core", "_mareconstruct"), ("numpy.ma", "_marecon
 _ENCODE = frozenset([("_codecs", "encode")])
 _BYTES = frozenset((b, n) for b in ("builtins", "__builtin__") for n in ("bytes", "bytearray"))
 _DTYPE = frozenset([("numpy", "dtype")])
+_RECORD = frozenset(
+    (module, "record") for module in ("numpy", "numpy.core.records", "numpy.rec", "numpy._core.records")
+)
 
 _CODE = re.compile(r"[?]|[<>|=]?(?:[biufc]\d{1,2}|[mM]8|[USV]\d{0,8}|O8?)")
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
@@ -70,6 +73,37 @@ def array_of(node: Made) -> np.ndarray | Objects:
     return from_bytes(bytes_of(raw), kind, shape, "F" if fortran is True else "C")
 
 
+def beside(node: Made) -> list[object]:
+    """What the description of an array or of bytes has beside the values: masks, metadata, whatever else was set."""
+    if is_bytes(node):
+        arguments = node.arguments[1:] if isinstance(node.arguments, tuple) else ()
+        others = [a for a in arguments if a not in ("latin1", "latin-1", "utf-8")]
+        return [*others, *node.states, *node.items, *node.pairs]
+    found: list[object] = [*node.states[:-1], *node.items, *node.pairs]
+    state = node.states[-1] if node.states else ()
+    if node.is_of(_MASKED) and isinstance(state, tuple) and len(state) == 7:
+        mask = bytes_of(state[5])
+        if any(mask):
+            found.append(np.frombuffer(mask, bool if set(mask) <= {0, 1} else np.uint8))
+        found.append(state[6])
+    elif isinstance(state, Pairs):  # of joblib
+        known = ("subclass", "shape", "order", "dtype", "allow_mmap", "numpy_array_alignment_bytes")
+        found += [pair for pair in state.pairs if pair[0] not in known]
+    elif isinstance(state, tuple) and not node.is_of(_MASKED):  # a subclass may put its own parts first
+        found += state[:-5]
+    if is_tensor(node):  # hooks, and what was set
+        found += [a for a in node.arguments[4:] if not isinstance(a, bool | Named)]
+    return [*found, *_metadata((*node.arguments, *(state if isinstance(state, tuple) else ())))]
+
+
+def _metadata(parts: Sequence[object]) -> Iterator[Pairs]:
+    """The metadata that a programmer gave to the types of NumPy among some parts."""
+    for kind in parts:
+        if isinstance(kind, Made) and kind.is_of(_DTYPE):
+            for extra in (x for state in kind.states if isinstance(state, tuple) for x in state[8:]):
+                yield from (x for x in (extra if isinstance(extra, tuple) else (extra,)) if isinstance(x, Pairs))
+
+
 def objects(items: Sequence[object], shape: object) -> Objects:
     """An array of objects.
 
@@ -119,13 +153,19 @@ def dtype_of(node: object) -> np.dtype:
     if not isinstance(node, Made) or not node.is_of(_DTYPE) or not node.arguments:
         raise Unreadable("a type that is not one of NumPy")
     code = node.arguments[0]
+    if isinstance(code, Named) and (code.module, code.name) in _RECORD:
+        code = "V"
     if not isinstance(code, str) or not _CODE.fullmatch(code):
         raise Unreadable("a type of NumPy that is not plain")
     state = node.states[-1] if node.states else ()
     state = state if isinstance(state, tuple) else ()
     order = state[1] if len(state) > 1 and state[1] in ("<", ">", "|", "=") else "="
     if len(state) > 2 and state[2] is not None:
-        raise Unreadable("a type of arrays in an array")
+        base, shape = _exactly(state[2], 2)
+        kind, sizes = dtype_of(base), sizes_of(shape)
+        if kind.hasobject or kind.itemsize * math.prod(sizes) > _ITEM:
+            raise Unreadable("an invalid type of arrays in an array")
+        return np.dtype((kind, sizes))
     if len(state) > 4 and state[3] is not None:
         return _record(state)
     try:

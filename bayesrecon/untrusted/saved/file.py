@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
 from bayesrecon.untrusted.saved.arrays import array_of, is_array
-from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
+from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.joblibs import Joblib
 from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Made, Objects, Pairs, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
@@ -221,10 +221,10 @@ def _plain(node: object) -> object:
             if is_array(node):
                 array = array_of(node)
                 return plain_list(list(array.items)) if isinstance(array, Objects) else array
-            columns = columns_of(node)
-            if columns is not None:
-                names = next((values for name, values in columns if name == "(columns)"), None)
-                return columns[0][1] if names is None else names
+            table = table_of(node)
+            if table is not None:
+                names = next((values for name, values in table.columns if name == "(columns)"), None)
+                return table.columns[0][1] if names is None else names
             return {"class": class_of(node)}
     except READ_ERRORS:
         return _MISSING

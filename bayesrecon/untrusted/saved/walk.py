@@ -1,13 +1,14 @@
 """All values in saved objects by their paths, and the classes of the objects."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_inventory import plain_values
-from bayesrecon.untrusted.saved.arrays import array_of, bytes_of, is_array, is_bytes
-from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
+from bayesrecon.untrusted.saved.arrays import array_of, beside, bytes_of, is_array, is_bytes
+from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
 
 MOST_THINGS = 20_000
@@ -28,17 +29,49 @@ _CONTAINERS = frozenset(
     for name in ("set", "frozenset", "list", "tuple", "dict", "float", "int", "str", "bool")
 )
 
+_CYTHON = "__pyx_unpickle_"
+"""Beginning of the functions with which Cython restores objects. Their second argument is a checksum of the class."""
+
+_NODES = (Made, Pairs, Group, Objects, list, tuple)
+
 _WHOLE = 63
 """Largest number of bits of an integer that is a number; longer ones are taken as bytes."""
 
 
 class Item(TypedDict):
-    """A value with its place. `of` is the class of the object that holds it."""
+    """A value with its place: for people, and as a `path` of attributes (".name"), and of keys and indices ("/name").
+
+    `of` is the class of the object that holds it.
+    """
 
     where: str
+    path: tuple[str, ...]
     kind: str
     values: object
     of: str
+
+
+class Place(NamedTuple):
+    """A place in an object, as in `Item`."""
+
+    where: str = ""
+    path: tuple[str, ...] = ()
+
+    def attribute(self, name: str) -> "Place":
+        """The place of an attribute."""
+        return Place(f"{self.where}.{name[:_KEY]}" if self.where else name[:_KEY], (*self.path, f".{name[:_KEY]}"))
+
+    def part(self, name: str) -> "Place":
+        """The place of a part that every object of the class has: an argument, a column."""
+        return Place(f"{self.where}/{name[:_KEY]}" if self.where else name[:_KEY], (*self.path, f".{name[:_KEY]}"))
+
+    def key(self, name: str) -> "Place":
+        """The place of an entry of a dictionary or a list."""
+        return Place(f"{self.where}/{name[:_KEY]}" if self.where else name[:_KEY], (*self.path, f"/{name[:_KEY]}"))
+
+
+Child = tuple[Place, object, str]
+"""A place, what is there, and the class of the object that holds it."""
 
 
 class Walk:
@@ -61,188 +94,249 @@ class Walk:
         self.objects: dict[str, Made] = {}
         self.unread: list[tuple[str, str]] = []
         self._seen: dict[int, object] = {}  # by id; keeping the objects prevents that an id is used again
-        self._names: dict[str, tuple[str, str]] = {}
+        self._names: dict[str, tuple[Place, str]] = {}
+        self._roots: list[object] = []
+        self._read: set[int] = set()
 
     def over(self, root: object, where: str = "") -> None:
         """Add all items below a description, whose own place is `where`."""
-        waiting: list[tuple[str, object, int, str]] = [(where, root, 0, "")]
+        self._roots.append(root)
+        waiting: list[tuple[Place, object, int, str]] = [(Place(where, (f".{where}",) if where else ()), root, 0, "")]
         visits = 0
         while waiting:
             place, node, depth, of = waiting.pop()
             visits += 1
             if depth > _DEEPEST or visits > _VISITS or len(self.items) > MOST_THINGS:
-                self.unread.append((place or "the object", "there is more than can be searched"))
+                self.unread.append((place.where or "the object", "there is more than can be searched"))
                 if depth > _DEEPEST:
                     continue
                 break
-            if isinstance(node, Made | Pairs | Group | list | tuple | Objects):
+            if isinstance(node, _NODES):
                 if id(node) in self._seen:
                     continue
                 self._seen[id(node)] = node
-            children: list[tuple[str, object, str]] = []
+            children: list[Child] = []
             try:
                 children += self._visit(place, node, of)
             except READ_ERRORS as problem:
-                self.unread.append((place or "the object", short_error(problem)))
+                self.unread.append((place.where or "the object", short_error(problem)))
             waiting += [(p, n, depth + 1, o) for p, n, o in reversed(children)]
 
     def done(self) -> None:
-        """Add the names of attributes and keys, each once."""
-        self.items += [Item(where=place, kind="name", values=name, of=of) for name, (place, of) in self._names.items()]
-        self._names = {}
+        """Add the names of attributes and keys, each once, and say what was left out on the way.
 
-    def _visit(self, where: str, node: object, of: str) -> Iterator[tuple[str, object, str]]:
+        Every description is visited, or its whole content is an array that was. This function counts the others.
+        """
+        for name, (place, of) in self._names.items():
+            self._add(place, "name", name, of)
+        self._names = {}
+        if not self.unread and (lost := sum(1 for node in _all_below(self._roots) if id(node) not in self._seen)):
+            self.unread.append(("the object", f"{lost} of its parts were not searched"))
+
+    def _take(self, node: object) -> None:
+        """Note that everything below a description was read with it."""
+        for part in _all_below([node], self._seen):
+            self._seen[id(part)] = part
+
+    def _visit(self, place: Place, node: object, of: str) -> Iterator[Child]:
         if node is None or isinstance(node, Named):
             return
         if isinstance(node, Elsewhere):
-            self.unread.append((where or "the object", node.what))
+            self.unread.append((place.where or "the object", node.what))
             if node.key is not None:
-                yield f"{where}/(id)", node.key, of
+                yield place.part("(id)"), node.key, of
         elif isinstance(node, Pairs):
-            yield from self._pairs(where, node.pairs, of)
+            yield from self._pairs(place, node.pairs, of)
         elif isinstance(node, list | tuple | Group):
-            yield from self._listed(where, node.items if isinstance(node, Group) else node, of)
+            yield from self._listed(place, node.items if isinstance(node, Group) else node, of)
         elif isinstance(node, Objects):
-            yield from self._listed(where, list(node.items), of)
+            yield from self._listed(place, list(node.items), of)
         elif isinstance(node, np.ndarray):
-            self._array(where, node, of)
+            self._array(place, node, of)
         elif isinstance(node, Made):
-            yield from self._made(where, node, of)
+            yield from self._made(place, node, of)
         else:
-            self._scalar(where, node, of)
+            self._scalar(place, node, of)
 
-    def _made(self, where: str, node: Made, of: str) -> Iterator[tuple[str, object, str]]:
+    def _made(self, place: Place, node: Made, of: str) -> Iterator[Child]:
         if is_bytes(node) or is_array(node):
-            yield where, bytes_of(node) if is_bytes(node) else array_of(node), of
+            values, others = bytes_of(node) if is_bytes(node) else array_of(node), beside(node)
+            yield place, values, of
+            yield from ((place.part("(beside)"), other, of) for other in others)
+            if isinstance(values, Objects):
+                self._seen |= {id(part): part for part in _all_below([node], _by_id(values.items, others))}
+            else:
+                self._seen |= {id(part): part for part in _all_below([node], _by_id(others))}
             return
         if node.is_of(_CONTAINERS) and isinstance(node.arguments, tuple) and len(node.arguments) == 1:
-            yield where, node.arguments[0], of
+            self._seen[id(node.arguments)] = node.arguments
+            yield place, node.arguments[0], of
+            yield from self._rest(place, node, of)
             return
         kind = class_of(node)
         try:
-            columns = columns_of(node)
+            table = None if id(node) in self._read else table_of(node)
         except READ_ERRORS:  # its parts are listed instead
-            columns = None
-        if columns is not None:
-            self.objects.setdefault(where, node)
-            for name, values in columns:
-                label = name in ("(index)", "(columns)")
-                self._array(_key(where, name) if name else where, values, kind, "labels" if label else "array")
-            attributes = node.states[-1].get("attrs") if node.states and isinstance(node.states[-1], Pairs) else None
-            yield f"{where}.attrs", attributes, kind
-            return
-        if where not in self.objects:
-            self.objects[where] = node
+            table = None
+        if table is not None:
+            self.objects.setdefault(place.where, node)
+            self._read |= table.read
+            for name, values in table.columns:
+                label = name.startswith("(")
+                self._array(place.part(name) if name else place, values, kind, "labels" if label else "array")
+            for part in _all_below([node]):
+                if id(part) in table.taken:
+                    self._take(part)
+        elif place.where not in self.objects:
+            self.objects[place.where] = node
         if not isinstance(node.function, Named):
-            yield f"{where}/(made by)", node.function, of
-        for k, argument in enumerate(node.arguments if isinstance(node.arguments, tuple) else (node.arguments,)):
-            yield f"{where}/({k})", argument, kind
+            yield place.part("(made by)"), node.function, of
+        if isinstance(node.arguments, tuple):
+            self._seen[id(node.arguments)] = node.arguments
+        arguments = list(enumerate(node.arguments)) if isinstance(node.arguments, tuple) else [(0, node.arguments)]
+        if isinstance(node.function, Named) and node.function.name.startswith(_CYTHON):
+            del arguments[1:2]
+        for k, argument in arguments:
+            yield place.part(f"({k})"), argument, kind
+        yield from self._rest(place, node, kind)
+
+    def _rest(self, place: Place, node: Made, of: str) -> Iterator[Child]:
+        """States, items and pairs of an object."""
         for state in node.states:
-            yield from self._state(where, state, kind)
+            yield from self._state(place, state, of)
         if node.items:
-            yield where, list(node.items), kind
+            yield place, list(node.items), of
         if node.pairs:
-            yield where, Pairs(node.pairs), kind
+            yield place, Pairs(node.pairs), of
 
-    def _state(self, where: str, state: object, of: str) -> Iterator[tuple[str, object, str]]:
+    def _state(self, place: Place, state: object, of: str) -> Iterator[Child]:
         parts: tuple[Any, ...] = state if isinstance(state, tuple) and len(state) == 2 else (state,)
-        if all(part is None or isinstance(part, Pairs) for part in parts):
-            for part in parts:
-                for key, value in () if part is None else part.pairs:
-                    name = key if isinstance(key, str) else "(key)"
-                    if not isinstance(key, str):
-                        yield f"{where}/(key)", key, of
-                    place = f"{where}.{name[:_KEY]}" if where else name[:_KEY]
-                    self._names.setdefault(name, (place, of))
-                    yield place, value, of
-        else:
-            yield f"{where}/(state)", state, of
+        if not all(part is None or isinstance(part, Pairs) for part in parts):
+            yield place.part("(state)"), state, of
+            return
+        self._seen |= _by_id((state, *parts))
+        for part in parts:
+            for key, value in () if part is None else part.pairs:
+                name = key if isinstance(key, str) else "(key)"
+                if not isinstance(key, str):
+                    yield place.part("(key)"), key, of
+                at = place.attribute(name)
+                self._names.setdefault(name, (at, of))
+                yield at, value, of
 
-    def _pairs(self, where: str, pairs: list[tuple[object, object]], of: str) -> Iterator[tuple[str, object, str]]:
+    def _pairs(self, place: Place, pairs: list[tuple[object, object]], of: str) -> Iterator[Child]:
         keys = [key for key, _ in pairs]
+        self._seen |= _by_id(pairs)
         plain = len(pairs) <= _MANY and all(isinstance(key, str) for key in keys)
         if not plain and pairs:
-            yield f"{where}/(keys)", keys, of
+            yield place.part("(keys)"), keys, of
         values = [value for _, value in pairs]
         if not plain and _is_flat(values):
-            yield f"{where}/(values)", values, of
+            yield place.part("(values)"), values, of
+            for value in values:
+                self._take(value)
             return
         for k, (key, value) in enumerate(pairs):
             name = key if isinstance(key, str) else repr(key) if type(key) is int and abs(key) < 2**_WHOLE else str(k)
+            at = place.key(name)
             if plain:
-                self._names.setdefault(name, (_key(where, name), of))
-            yield _key(where, name), value, of
+                self._names.setdefault(name, (at, of))
+            yield at, value, of
 
-    def _listed(self, where: str, items: Sequence[object], of: str) -> Iterator[tuple[str, object, str]]:
+    def _listed(self, place: Place, items: Sequence[object], of: str) -> Iterator[Child]:
         if not len(items):
             return
         if _is_flat(items):
             values = plain_list([_number(v) for v in items])
-            self._array(where, values, of, "labels" if values.dtype.kind == "O" else "array")
+            for item in items:
+                self._take(item)
+            self._array(place, values, of, "labels" if values.dtype.kind == "O" else "array")
             return
         rows = _rows(items)
         if rows is not None:
-            self._array(where, rows, of)
+            for item in items:
+                self._take(item)
+            self._array(place, rows, of)
             return
         for k, item in enumerate(items):
             name, value, *rest = list(item) if isinstance(item, tuple) and len(item) >= 2 else [None, None]
             if isinstance(name, str) and isinstance(value, Made):
-                self._names.setdefault(name, (_key(where, name), of))
-                yield _key(where, name), value, of
+                self._seen[id(item)] = item
+                self._names.setdefault(name, (place.key(name), of))
+                yield place.key(name), value, of
                 if rest:
-                    yield _key(where, name), rest, of
+                    yield place.key(name), rest, of
             else:
-                yield _key(where, str(k)), item, of
+                yield place.key(str(k)), item, of
 
-    def _array(self, where: str, values: np.ndarray, of: str, kind: str = "array") -> None:
+    def _array(self, place: Place, values: np.ndarray, of: str, kind: str = "array") -> None:
         if values.dtype.names:
             for name in values.dtype.names:
-                self._names.setdefault(name, (_key(where, name), of))
-                self._array(_key(where, name), values[name], of, kind)
+                self._names.setdefault(name, (place.part(name), of))
+                self._array(place.part(name), values[name], of, kind)
             return
         if values.dtype.kind in "mM":
             values = np.datetime_as_string(values) if values.dtype.kind == "M" else values.astype(np.int64)
         if not values.size:
             return
         if values.ndim == 0 and values.dtype.kind in "biuf":
-            self._add(where, "setting", values.item(), of)
+            self._add(place, "setting", values.item(), of)
             return
         visible_values = values
         if values.size > MOST_VALUES:
-            self.unread.append((where, f"only the first {MOST_VALUES} of its {values.size} values were looked at"))
+            self.unread.append(
+                (place.where, f"only the first {MOST_VALUES} of its {values.size} values were looked at")
+            )
             visible_values = (
                 values.reshape(-1)[:MOST_VALUES] if values.ndim < 2 else values[: max(1, MOST_VALUES // values[0].size)]
             )
         if visible_values.dtype.kind == "O":
             visible_values, cut = _texts(visible_values)
             if cut:
-                self.unread.append((where, "only the beginnings of its texts were looked at"))
+                self.unread.append((place.where, "only the beginnings of its texts were looked at"))
         elif visible_values.dtype.kind not in "biufU":
             visible_values = plain_values(visible_values)
         elif visible_values.dtype.kind == "f" and visible_values.dtype.itemsize not in (2, 4, 8):
             visible_values = visible_values.astype(float)
-        self._add(where, kind, np.ascontiguousarray(visible_values), of)
+        self._add(place, kind, np.ascontiguousarray(visible_values), of)
 
-    def _scalar(self, where: str, value: object, of: str) -> None:
+    def _scalar(self, place: Place, value: object, of: str) -> None:
         if isinstance(value, int) and value.bit_length() > _WHOLE:
             value = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
         if isinstance(value, bytes):
             if len(value):
-                self._add(where, "bytes", value, of)
+                self._add(place, "bytes", value, of)
         elif isinstance(value, str):
             if value:
-                self._add(where, "text" if len(value) > LONG else "setting", value[:MOST_LETTERS], of)
+                self._add(place, "text" if len(value) > LONG else "setting", value[:MOST_LETTERS], of)
         elif isinstance(value, bool | int | float):
-            self._add(where, "setting", value, of)
+            self._add(place, "setting", value, of)
         else:
-            self.unread.append((where or "the object", f"it is a {type(value).__name__}"))
+            self.unread.append((place.where or "the object", f"it is a {type(value).__name__}"))
 
-    def _add(self, where: str, kind: str, values: object, of: str) -> None:
-        self.items.append({"where": where or "the object", "kind": kind, "values": values, "of": of})
+    def _add(self, place: Place, kind: str, values: object, of: str) -> None:
+        self.items.append(Item(where=place.where or "the object", path=place.path, kind=kind, values=values, of=of))
 
 
-def _key(where: str, name: str) -> str:
-    return f"{where}/{name[:_KEY]}" if where else name[:_KEY]
+def _by_id(*groups: Sequence[object]) -> dict[int, object]:
+    return {id(node): node for group in groups for node in group}
+
+
+def _all_below(roots: Sequence[object], beyond: Mapping[int, object] = MappingProxyType({})) -> Iterator[object]:
+    """All descriptions that have parts, each once, except those in `beyond` and what is below them."""
+    waiting, met = list(roots), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, _NODES) or id(node) in met or id(node) in beyond:
+            continue
+        met.add(id(node))
+        yield node
+        if isinstance(node, Made):
+            waiting += (node.function, node.arguments, *node.states, *node.items, *(x for p in node.pairs for x in p))
+        elif isinstance(node, Pairs):
+            waiting += (x for pair in node.pairs for x in pair)
+        else:
+            waiting += node.items if isinstance(node, Group | Objects) else node
 
 
 def _number(value: object) -> object:

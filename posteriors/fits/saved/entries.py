@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,13 +11,13 @@ from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import Part, entry_of_bytes
 from bayesrecon.posteriors.fits.saved.kept import kept
 from bayesrecon.posteriors.roles import RECORD
+from bayesrecon.posteriors.siblings import joined
 
 _FEWEST = 8
 """Smallest number of records for which an array of that length is taken for one value per record. With fewer records it
 may have one value per column."""
 
 _KINDS = {"setting": "attribute", "array": "array", "labels": "labels", "text": "text", "name": "name"}
-_NUMBER = re.compile(r"\d+")
 
 _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers of the layers of a network in front of a name, as in `0.weight`."""
@@ -34,13 +35,14 @@ def parts_of(items: Iterable[Json], objects: Iterable[tuple[str, str]]) -> tuple
         objects: places and classes of all objects of the file.
     """
     classes = dict(objects)
-    parts = _stacked([_part(item, classes) for item in items])
+    parts = [_part(item, classes) for item in items]
     count = records_of(parts)
-    return tuple(_by_length(part, count) for part in parts if part.kind != "name" or part.values)
+    return tuple(_by_length(part, count) for part in joined(parts) if part.kind != "name" or part.values)
 
 
 def _part(item: Json, classes: Mapping[str, str]) -> Part:
     where, values, owner = str(item["where"]), item["values"], str(item["of"])
+    path = tuple(map(str, item["path"]))
     kind = _KINDS.get(item["kind"], "bytes")
     if kind == "bytes":
         entry = entry_of_bytes(where, bytes(values))
@@ -49,24 +51,8 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
         return Part(where, kind, _COUNTED.sub("", str(values)), of=owner)
     known = kept(where, owner, _enclosing_classes(where, classes))
     if known is None:
-        return Part(where, kind, values, of=owner)
+        return Part(where, kind, values, of=owner, path=path)
     return Part(where, kind, values, known.role, owner, known.why)
-
-
-def _stacked(parts: list[Part]) -> list[Part]:
-    """The same parts, with single numbers at places that differ only in an index stacked into arrays.
-
-    A list of records has such places: one for each record and field.
-    """
-    groups: dict[str, list[Part]] = {}
-    for part in parts:
-        number = isinstance(part.values, int | float) and not isinstance(part.values, bool)
-        if part.kind == "attribute" and number and not part.role:
-            groups.setdefault(_NUMBER.sub("#", part.where), []).append(part)
-    rows = {where: group for where, group in groups.items() if len({p.values for p in group}) >= _FEWEST}
-    stacked = {id(part) for group in rows.values() for part in group}
-    arrays = [Part(w, "array", np.array([float(p.values) for p in g]), of=g[0].of) for w, g in rows.items()]
-    return [part for part in parts if id(part) not in stacked] + arrays
 
 
 def _enclosing_classes(where: str, classes: Mapping[str, str]) -> tuple[str, ...]:
@@ -92,7 +78,7 @@ def _by_length(part: Part, count: int) -> Part:
     """The part, with the role of records if it is as long as there are records, or is a column of a table."""
     values = part.values
     if not part.role and part.kind == "array" and part.of in _TABLES and np.size(values) >= _FEWEST:
-        return Part(part.where, part.kind, values, RECORD, part.of, _COLUMN)
+        return replace(part, role=RECORD, why=_COLUMN)
     if part.role or part.kind not in ("array", "labels") or count < _FEWEST or not np.ndim(values):
         return part
-    return Part(part.where, part.kind, values, RECORD, part.of, _LENGTH) if len(values) == count else part
+    return replace(part, role=RECORD, why=_LENGTH) if len(values) == count else part

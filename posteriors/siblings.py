@@ -1,0 +1,102 @@
+"""Items of a file that are alike, joined into one array: a value of each of many objects, or of each key."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from bayesrecon.posteriors.contents import Entry
+
+_FEWEST = 5
+"""Smallest number of items that are joined: as few values of records as make a finding high."""
+
+Path = tuple[str, ...]
+
+Item = TypeVar("Item", bound=Entry)
+
+
+def joined(items: Iterable[Item]) -> list[Item]:
+    """The same items, with those that are alike joined.
+
+    Items are alike if they have the same type and class, no role, and the same path but for keys and indices. They are
+    joined if there are at least five, and each has at most as many values as there are items. Where containers at alike
+    places have the same keys, such as records with the same fields, each of these keys has an array of its own.
+
+    >>> from bayesrecon.posteriors.contents import Entry
+    >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
+    >>> [one] = joined(Entry(f"age/{k}", "attribute", v, path=(".age", f"/{k}")) for k, v in ages.items())
+    >>> one.where, one.values.tolist()
+    ('age/*', [41.5, 17.2, 63.9, 28.4, 35.0])
+    """
+    items = list(items)
+    patterns = _patterns([item.path for item in items if item.path])
+    groups = defaultdict[tuple[object, ...], list[Item]](list)
+    for item in items:
+        kind = _kind_of(item)
+        if kind and not item.role and item.path:
+            groups[(kind, getattr(item, "of", ""), patterns[item.path])].append(item)
+    joins: dict[int, Item] = {}
+    gone: set[int] = set()
+    for (kind, _, pattern), group in groups.items():
+        small = [item for item in group if np.size(item.values) <= len(group)]
+        if len(small) >= _FEWEST and "/*" in pattern:  # type: ignore[operator]
+            gone |= {id(item) for item in small}
+            joins[id(small[0])] = _join(small, str(kind), pattern)  # type: ignore[arg-type]
+    return [joins.get(id(item), item) for item in items if id(item) in joins or id(item) not in gone]
+
+
+def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
+    arrays = [np.asarray(item.values) for item in items]
+    alike = len({array.shape for array in arrays}) == 1
+    values = np.stack(arrays) if alike else np.concatenate([array.ravel() for array in arrays])
+    values = values.reshape(-1) if values.size == len(values) else values
+    if kind == "text":
+        values = values.astype(object)
+    where = "".join(pattern).lstrip("./")
+    return replace(
+        items[0], where=where, kind="labels" if kind == "text" else "array", values=values, leaves=tuple(items)
+    )
+
+
+def _kind_of(item: Entry) -> str:
+    """ "number", "switch" or "text"; "" for items that are not joined."""
+    if item.kind not in ("array", "attribute", "labels", "text"):
+        return ""
+    if isinstance(item.values, bool | int | float | str | np.ndarray):
+        kind = np.asarray(item.values).dtype.kind
+        return {"b": "switch", "i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}.get(kind, "")
+    return ""
+
+
+def _patterns(paths: Sequence[Path]) -> dict[Path, Path]:
+    """The paths, in which "/*" stands for keys and indices in which alike items differ.
+
+    A key stays if it is a field of many alike containers: there are at least as many of these as they have keys.
+    It stays as well if it names a container in which the items differ in their keys.
+    """
+    containers, keys = (
+        defaultdict[tuple[str, ...], set[tuple[str, ...]]](set),
+        defaultdict[tuple[str, ...], set[str]](set),
+    )
+    for path in paths:
+        for depth, name in enumerate(path):
+            if name[0] == "/":
+                like = _bare(path[:depth])
+                containers[like].add(path[:depth])
+                keys[like].add(name)
+    fields = {like for like, many in containers.items() if len(many) > 1 and len(many) >= len(keys[like])}
+    result = {}
+    for path in paths:
+        pattern = list(path)
+        for depth, name in enumerate(path):
+            below = _bare(path[: depth + 1])
+            if name[0] == "/" and _bare(path[:depth]) not in fields and (below not in keys or below in fields):
+                pattern[depth] = "/*"
+        result[path] = tuple(pattern)
+    return result
+
+
+def _bare(path: Path) -> Path:
+    return tuple("/*" if name[0] == "/" else name for name in path)
