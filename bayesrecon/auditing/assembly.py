@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.column_matches import Matching
+from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private, read_private
@@ -85,9 +86,9 @@ def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
     return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
 
 
-def named(private: Private | None) -> Named:
+def named(private: Private | None, contents: Contents) -> Named:
     """A function that names the private column that values are equal to."""
-    return Matching(private.columns) if private is not None else nobody
+    return Matching(private.columns, len(inventory(contents))) if private is not None else nobody
 
 
 def scored_table(finding: Finding, model: Model, data: object, known: Sequence[str]) -> Finding:

@@ -180,7 +180,7 @@ def audit(
         if stated or contents.program is None:
             raise
         private = read_private(data, None)  # a program in the file may have other names for the columns
-    look = Look(contents, model, named(private), key)
+    look = Look(contents, model, named(private, contents), key)
     copies, unseen = run_plain_channels(look, allowed, progress)
     tables, closed = look_at_estimates(contents, knows, **fit_options)
     copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]

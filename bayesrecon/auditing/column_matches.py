@@ -1,103 +1,317 @@
 """Compare values of a file with the private columns: the same numbers, possibly transformed, or the same texts.
 
-Only a data steward, who has the data, can do this. No attack sees the result.
+Only a data steward, who has the data, can do this. No attack sees the result. What counts as evidence is in
+`coincidence`. A match has 10 bits more than the logarithm of the number of comparisons in the audit, so that about one
+audit in a thousand has a false match.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from bayesrecon.auditing.decoded_values import layers
+from bayesrecon.auditing.coincidence import (
+    Values,
+    bits_in_order,
+    bits_in_span,
+    bits_of_groups,
+    bits_of_orders,
+    has_equal_steps,
+    resolution,
+)
+from bayesrecon.auditing.decoded_values import as_numbers, layers
 
-_FEWEST = 5  # smallest number of values that can be compared
-_EXACT, _COARSE = 1e-5, 0.03  # largest residuals of exact relations and of rounded values, relative to the spread
-_CHANCE = 1e-7  # largest probability that as many values would be among a column's own by chance
+_BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
+_FEWEST = 3  # smallest number of values that are compared
+_RELATIONS = 8  # as it is, sums, differences, groups, and in any order; up and down, and as standardised
 _MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
+_SAMPLE = 64  # rows that are compared before all are
+_SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
+_STANDARD = "in another order, up to shift and scale"
+_NEAR = 0.15  # largest difference of ranks of a copy with noise, as in `coincidence`
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A private column: `values (N,)` as numbers (codes for texts), and its `texts`, if any."""
+class _Columns:
+    """Columns of the same length `(K, N)`, without texts that have no order."""
 
-    name: str
+    names: tuple[str, ...]
     values: np.ndarray
-    texts: tuple[str, ...]
+
+    @cached_property
+    def ascending(self) -> np.ndarray:
+        return np.sort(self.values, axis=1)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Rows that are compared first. Sums know the first value up to a constant."""
+        size = self.values.shape[1]
+        return np.unique(np.linspace(1, size - 1, min(_SAMPLE, size - 1)).astype(int))
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Ranks of these rows `(K, rows)`."""
+        return np.array([_ranks(a, v[self.rows]) for a, v in zip(self.ascending, self.values, strict=True)])
+
+    @cached_property
+    def steps(self) -> "_Columns":
+        return _Columns(self.names, np.diff(self.values, axis=1))
+
+    @cached_property
+    def equal_steps(self) -> np.ndarray:
+        return np.array([has_equal_steps(v) for v in self.values])
+
+    @cached_property
+    def standard(self) -> np.ndarray:
+        return np.array([_standardised(v) for v in self.ascending])
+
+    @cached_property
+    def grouped(self) -> np.ndarray:
+        """Which columns have at least two records in half of their groups."""
+        return np.array([_has_groups(v) for v in self.values])
+
+    def near(self, series: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Columns whose ranks in a few rows are near those of a series, and whether up or down."""
+        ranks, size = _ranks(np.sort(series), series[self.rows]), len(series)
+        for sign, turned in ((1, ranks), (-1, size - 1 - ranks)):
+            most = max(_NEAR * size, 1) + 1
+            for k in np.flatnonzero(np.abs(self.ranks - turned).max(axis=1) <= most):
+                if not self.equal_steps[k]:
+                    yield int(k), sign
+
+
+@dataclass(frozen=True, order=True)
+class _Match:
+    """A match: how plain the relation is (0 is the plainest), its bits, the column and the relation in words."""
+
+    plainness: int
+    bits: float
+    column: str
+    words: str
 
 
 class Matching:
     """Private columns, prepared for comparisons.
 
-    >>> ages = np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0])
+    Args:
+        columns: the private columns.
+        items: the number of arrays, texts and attributes that this audit compares.
+
+    >>> ages = np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0, 70.0, 19.0, 44.0, 38.0, 59.0])
     >>> same = Matching({"age": ages})
     >>> same((ages - ages.mean()) / ages.std()), same(np.sort(ages)), same(np.arange(6.0))
     ("'age' (up to shift and scale)", "'age' (in another order)", None)
     """
 
-    def __init__(self, columns: Mapping[str, np.ndarray]) -> None:
-        self._columns = [c for name, values in columns.items() for c in _columns_of(str(name), np.asarray(values))]
-        self._numeric = [c for c in self._columns if len(c.values) >= _FEWEST and np.ptp(c.values) > 0]
+    def __init__(self, columns: Mapping[str, np.ndarray], items: int = 1) -> None:
+        numbers: dict[int, list[tuple[str, np.ndarray]]] = {}
+        self._texts: list[tuple[str, np.ndarray]] = []
+        for name, values in columns.items():
+            for label, column in _columns_of(str(name), np.asarray(values)):
+                if column.dtype.kind == "U":
+                    self._texts.append((label, column))
+                elif len(column) >= _FEWEST and np.ptp(column) > 0:
+                    numbers.setdefault(len(column), []).append((label, column))
+        self._columns = [
+            _Columns(tuple(name for name, _ in same), np.array([v for _, v in same])) for same in numbers.values()
+        ]
+        self._groups = [(name, np.unique(v, return_inverse=True)[1]) for name, v in self._texts]
+        self._groups = [(name, codes) for name, codes in self._groups if _may_be_groups(codes)]
+        self._groups += [
+            (block.names[k], np.unique(block.values[k], return_inverse=True)[1])
+            for block in self._columns
+            for k in np.flatnonzero(block.grouped & ~block.equal_steps)
+        ]
+        self._items = max(1, items)
 
     @np.errstate(all="ignore")  # numbers of a stranger
     def __call__(self, values: object) -> str | None:
         """The private column that these values contain, and how, in words; None if there is none."""
         for depth, part in enumerate(layers(values)):
             hidden = " inside a text" if depth and isinstance(values, str | bytes) else ""
-            match = self._texts(part) if isinstance(part, str) or part.dtype.kind not in "biuf" else self._numbers(part)
+            texts = isinstance(part, str) or part.dtype.kind not in "biuf"
+            match = self._of_texts(part) if texts else self._of_numbers(np.asarray(part, float))
             if match:
                 name, relation = match
                 relation = (relation + hidden).strip()
                 return f"{name!r}" + (f" ({relation})" if relation else "")
         return None
 
-    def _texts(self, part: str | np.ndarray) -> tuple[str, str] | None:
+    def _of_texts(self, part: str | np.ndarray) -> tuple[str, str] | None:
         texts = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
-        for column in self._columns:
-            if not column.texts:
+        for name, column in self._texts:
+            own = {str(t) for t in column if len(t) >= 3}
+            if len(own) < 3 or _has_groups(column):  # names of groups may be those of a factor
                 continue
-            column_texts = {t for t in column.texts if len(t) >= 3}
-            if len(column_texts) < 3:
-                continue
-            shared = texts & column_texts
+            shared = texts & own
             if len(shared) >= 3 and len(shared) >= 0.3 * len(texts):
-                return column.name, "" if len(shared) == len(column_texts) else f"{len(shared)} of its values"
-            if isinstance(part, str) and sum(t in part for t in column_texts) >= 3 and len(column_texts) >= _FEWEST:
-                return column.name, "within a text"
-        return None
+                return name, "" if len(shared) == len(own) else f"{len(shared)} of its values"
+            if isinstance(part, str) and sum(t in part for t in own) >= 3 and len(own) >= 5:
+                return name, "within a text"
+        if isinstance(part, str):
+            return None
+        codes = np.unique(np.ravel(part), return_inverse=True)[1].ravel().astype(float)
+        return self._best([(codes, "")], None, codes) if 1 < len(np.unique(codes)) < len(codes) else None
 
-    def _numbers(self, part: np.ndarray) -> tuple[str, str] | None:
-        array = np.asarray(part, float)
-        if array.size < 3 or not np.isfinite(array).any():
+    def _of_numbers(self, array: np.ndarray) -> tuple[str, str] | None:
+        if array.size < _FEWEST or not np.isfinite(array).any():
             return None
         array = array[: max(1, _MOST_VALUES // max(1, array[0].size))] if array.ndim else array
         flat = np.ravel(array)
-        for column in self._numeric:
-            count = len(column.values)
-            for series, place in _series(array, count):
-                how = _related(series, column.values)
-                if how is not None:
-                    return column.name, ", ".join(filter(None, (how, place)))
-            if array.ndim == 2 and array.shape[0] == count and array.shape[1] > 1:
-                how = _spanned(array, column.values)
-                if how is not None:
-                    return column.name, how
-            how = _among(flat, column.values)
-            if how is not None:
-                return column.name, how
-        return None
+        flat = flat[np.isfinite(flat)]
+        if array.ndim <= 1:
+            array = flat
+        if len(flat) < _FEWEST or np.ptp(flat) == 0:
+            return None
+        lengths = {block.values.shape[1] for block in self._columns} | {len(codes) for _, codes in self._groups}
+        series = [(s, place) for n in sorted(lengths) for s, place in _series(array, n)]
+        series = [(s, place) for s, place in series if np.isfinite(s).all() and np.ptp(s) > 0 and len(s) >= _FEWEST]
+        return self._best(series, array, flat)
+
+    def _best(
+        self, series: list[tuple[np.ndarray, str]], array: np.ndarray | None, flat: np.ndarray
+    ) -> tuple[str, str] | None:
+        """The plainest match with enough bits."""
+        columns = sum(len(block.names) for block in self._columns) + len(self._groups)
+        needed = _BITS + np.log2(self._items * max(1, columns) * (len(series) + 1) * _RELATIONS)
+        ordered = [(s, place) for s, place in series if bits_of_orders(len(s)) >= needed]
+        found = [match for s, place in ordered for match in self._in_order(s, place, array is not None)]
+        if array is not None:
+            found += self._in_any_order(flat)
+            found += self._of_matrix(array)
+        found = [match for match in found if match.bits >= needed]
+        if not found:
+            return None
+        best = min(found, key=lambda match: (match.plainness, -match.bits if match.plainness > 1 else 0))
+        return best.column, best.words
+
+    def _in_order(self, series: np.ndarray, place: str, are_numbers: bool) -> Iterator[_Match]:
+        for block in self._columns if are_numbers else ():
+            size = block.values.shape[1]
+            if len(series) == size:
+                for k, sign in block.near(series):
+                    column = block.values[k]
+                    level, how = _relation(series, column)
+                    bits = bits_in_order(sign * series, column)
+                    yield _Match(level, bits, block.names[k], ", ".join(filter(None, (how, place))))
+                steps = np.diff(series)
+                for k, sign in block.near(np.append(np.median(steps), steps)):
+                    bits = bits_in_order(sign * steps, block.values[k][1:])
+                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("cumulative sums", place))))
+            elif len(series) == size - 1 and size > _FEWEST + 1:
+                for k, sign in block.steps.near(series):
+                    bits = bits_in_order(sign * series, block.steps.values[k])
+                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("differences", place))))
+        yield from self._in_groups(series, place)
+
+    def _in_groups(self, series: np.ndarray, place: str) -> Iterator[_Match]:
+        same = [(name, codes) for name, codes in self._groups if len(codes) == len(series)]
+        if not same:
+            return
+        groups = np.unique(series, return_inverse=True)[1].ravel()
+        for name, codes in same:
+            if groups.max() == codes.max():
+                words = ", ".join(filter(None, ("by its groups", place)))
+                yield _Match(4, bits_of_groups(groups, codes), name, words)
+
+    def _in_any_order(self, flat: np.ndarray) -> Iterator[_Match]:
+        values = Values(flat, resolution(flat))
+        standard = None
+        for block in self._columns:
+            size = block.values.shape[1]
+            rows = np.unique(np.linspace(0, size - 1, min(4 * _SAMPLE, size)).astype(int))
+            often = values.among(block.ascending[:, rows]).mean(axis=1)
+            held = self._held(values, block.ascending)
+            for k, column in enumerate(block.ascending):
+                if max(often[k], held[k]) >= _SHARE:
+                    bits, hits = values.bits(column, bool(block.grouped[k]))
+                    level, how = 2, f"{hits} of its values"
+                    if hits == values.size == size:
+                        level, how = _relation(flat, block.values[k])
+                        level, how = (level, how) if level < 2 else (2, "in another order")
+                    yield _Match(level, bits, block.names[k], how)
+            if values.size != size or size < _FEWEST + 2:
+                continue
+            if standard is None:
+                standard = [Values(sign * _standardised(flat), 1e-5) for sign in (1, -1)]
+            for one in standard:
+                for k in np.flatnonzero(~block.grouped & (one.among(block.standard[:, rows]).mean(axis=1) > _MOST)):
+                    bits, hits = one.bits(block.standard[k], free=2)
+                    if hits > _MOST * size:
+                        yield _Match(
+                            3, bits - values.regularity, block.names[k], "in another order, up to shift and scale"
+                        )
+
+    @staticmethod
+    def _held(values: Values, ascending: np.ndarray) -> np.ndarray:
+        """Share of a sample of the values that are in each column."""
+        sample = values.levels[np.linspace(0, len(values.levels) - 1, min(4 * _SAMPLE, len(values.levels))).astype(int)]
+        low = (sample - 0.5) * values.step
+        starts = np.array([np.searchsorted(column, low) for column in ascending])
+        nearest = np.take_along_axis(ascending, np.minimum(starts, ascending.shape[1] - 1), axis=1)
+        return (np.rint(nearest / values.step) == sample).mean(axis=1)
+
+    def _of_matrix(self, array: np.ndarray) -> Iterator[_Match]:
+        """Columns that are combinations of a matrix, and groups that are its distinct rows."""
+        if array.ndim != 2 or array.shape[1] < 2 or not np.isfinite(array).all() or array.shape[1] > len(array) // 3:
+            return
+        for block in self._columns:
+            if block.values.shape[1] == len(array):
+                kept = np.flatnonzero(~block.equal_steps)
+                for k, bits in zip(kept, bits_in_span(array, block.values[kept]), strict=True):
+                    yield _Match(5, float(bits), block.names[k], "as a combination of columns")
+        if any(len(codes) == len(array) for _, codes in self._groups):
+            yield from self._in_groups(np.unique(array, axis=0, return_inverse=True)[1].ravel().astype(float), "")
 
 
-def _columns_of(name: str, values: np.ndarray) -> Iterator[_Column]:
+def _columns_of(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Columns of numbers without missing values, or of texts."""
     if values.ndim == 0:
         return
-    if values.dtype.kind in "biuf":
-        flat = values.reshape(len(values), -1).astype(float)
-        for k, column in enumerate(flat.T[:_MOST_COLUMNS]):
-            finite = column[np.isfinite(column)]
-            yield _Column(name if flat.shape[1] == 1 else f"{name}[{k}]", finite, ())
-        return
-    texts = tuple(str(v) for v in values.ravel())
-    yield _Column(name, np.unique(texts, return_inverse=True)[1].astype(float), texts)
+    if values.dtype.kind not in "biuf":
+        texts = np.array([str(v) for v in values.ravel()])
+        numbers = as_numbers(texts)
+        if numbers is None or not np.isfinite(numbers).any():
+            yield name, texts
+            return
+        values = numbers
+    flat = values.reshape(len(values), -1).astype(float)
+    for k, column in enumerate(flat.T[:_MOST_COLUMNS]):
+        yield name if flat.shape[1] == 1 else f"{name}[{k}]", column[np.isfinite(column)]
+
+
+def _has_groups(column: np.ndarray) -> bool:
+    """Whether at least two records are in half of the groups that a column makes."""
+    return _may_be_groups(np.unique(column, return_inverse=True)[1])
+
+
+def _may_be_groups(codes: np.ndarray) -> bool:
+    sizes = np.bincount(codes)
+    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5) and not has_equal_steps(codes)
+
+
+def _ranks(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return (np.searchsorted(ascending, values) + np.searchsorted(ascending, values, "right") - 1) / 2
+
+
+def _standardised(values: np.ndarray) -> np.ndarray:
+    """Values with mean 0 and variance 1, in ascending order."""
+    ascending = np.sort(values)
+    return (ascending - ascending.mean()) / ascending.std()
+
+
+def _relation(series: np.ndarray, column: np.ndarray) -> tuple[int, str]:
+    """How plain the relation of two series in the same order is, and the relation in words."""
+    if np.array_equal(series, column):
+        return 0, ""
+    if np.allclose(series, column, rtol=1e-6, atol=0):
+        return 1, "to single precision"
+    if np.abs(series - column).max() <= resolution(series) / 2 * (1 + 1e-6):
+        return 1, "rounded"
+    x, y = column - column.mean(), series - series.mean()
+    correlation = abs(float(x @ y)) / np.sqrt(float(x @ x) * float(y @ y))
+    return (1, "up to shift and scale") if 1 - correlation <= 5e-3 else (3, "by its ranks")
 
 
 def _series(array: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, str]]:
@@ -130,102 +344,6 @@ def _series(array: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, str]]:
         changed = flat[np.append(True, np.diff(flat) != 0)][:count]
         if len(changed) == count:
             yield changed, "at the beginning"
-
-
-def _related(series: np.ndarray, column: np.ndarray) -> str | None:
-    """How a series of as many values as records, or one less, is related to the column."""
-    if not np.isfinite(series).all() or np.ptp(series) == 0 or len(series) < _FEWEST:
-        return None
-    if len(series) == len(column) - 1:
-        return "differences" if _affine(series, np.diff(column)) else None
-    if np.array_equal(series, column):
-        return ""
-    if np.array_equal(series, column.astype(np.float32)) or np.allclose(series, column, rtol=1e-6, atol=0):
-        return "to single precision"
-    if _affine(series, column):
-        return "up to shift and scale"
-    if _affine(series, np.cumsum(column)):
-        return "cumulative sums"
-    same = np.allclose(np.sort(series), np.sort(column), rtol=1e-6, atol=0)
-    if (same or _has_a_shape(column)) and any(_affine(np.sort(series), np.sort(c)) for c in (column, -column)):
-        return "in another order" if same else "in another order, up to shift and scale"
-    if len(column) >= 8 and _same_ranks(series, column):
-        return "by its ranks"
-    if len(np.unique(column)) <= len(column) // 2 and _same_partition(series, column):
-        return "by its groups"
-    return None
-
-
-def _has_a_shape(column: np.ndarray) -> bool:
-    """Whether the sorted values of a column are characteristic. Two values or equal steps are not."""
-    values = np.unique(column)
-    return len(values) > 2 and not (len(values) == len(column) and np.allclose(np.diff(values, 2), 0))
-
-
-def _affine(series: np.ndarray, column: np.ndarray) -> bool:
-    """Whether one series is a linear function of the other, up to rounding."""
-    if len(np.unique(column)) < 3 or np.ptp(series) == 0:
-        return len(np.unique(column)) == 2 and len(column) >= 20 and _same_partition(series, column)
-    x, y = column - column.mean(), series - series.mean()
-    slope = (x @ y) / (x @ x)
-    residual, spread = float(np.sqrt(np.mean((y - slope * x) ** 2))), float(np.sqrt(np.mean(y**2)))
-    steps = np.diff(np.unique(series))
-    rounded = (
-        float(steps.min()) / np.sqrt(12)
-        if len(steps) and np.allclose(series / steps.min(), np.round(series / steps.min()), atol=1e-3)
-        else 0.0
-    )
-    return residual <= max(_EXACT * spread, min(1.5 * rounded, _COARSE * spread))
-
-
-def _same_ranks(series: np.ndarray, column: np.ndarray) -> bool:
-    """Whether a series has the same ranks as a column. Sorted series do not count."""
-    if np.all(np.diff(column) >= 0) or np.all(np.diff(column) <= 0):
-        return False
-    order = np.argsort(column, kind="stable")
-    for sign in (1, -1):
-        steps = sign * np.diff(series[order])
-        apart = np.diff(column[order]) > 0
-        if np.all(steps >= 0) and np.mean(steps[apart] > 0) > 0.5 and apart.sum() >= 7:
-            return True
-    return False
-
-
-def _same_partition(series: np.ndarray, column: np.ndarray) -> bool:
-    """Whether two columns divide the records into the same groups."""
-    pairs = np.unique(np.column_stack([series, column]), axis=0)
-    return len(pairs) == len(np.unique(series)) == len(np.unique(column)) and 1 < len(pairs) <= len(series) // 2
-
-
-def _spanned(matrix: np.ndarray, column: np.ndarray) -> str | None:
-    """Whether a linear combination of columns is the column, or indicator columns are its groups."""
-    rows, width = matrix.shape
-    if not np.isfinite(matrix).all() or width > rows // 3:
-        return None
-    design = np.column_stack([np.ones(rows), matrix])
-    residual = column - design @ np.linalg.lstsq(design, column, rcond=1e-10)[0]
-    if np.sqrt(np.mean(residual**2)) <= _EXACT * column.std():
-        return "as a combination of columns"
-    codes = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
-    return "by its groups" if _same_partition(codes.astype(float), column) else None
-
-
-def _among(flat: np.ndarray, column: np.ndarray) -> str | None:
-    """Whether more of the values are in the column than chance would explain."""
-    distinct = np.unique(column)
-    values = np.unique(flat[np.isfinite(flat)][:_MOST_VALUES])
-    if len(values) < _FEWEST or len(distinct) < _FEWEST:
-        return None
-    at = np.clip(np.searchsorted(distinct, values), 1, len(distinct) - 1)
-    near = np.minimum(np.abs(values - distinct[at]), np.abs(values - distinct[at - 1]))
-    hits = int(np.sum(near <= 1e-6 * np.maximum(np.abs(values), 1e-12)))
-    if hits < _FEWEST or hits < 0.5 * len(values):
-        return None
-    # The null hypothesis: values with the same resolution as the column, anywhere in its range.
-    steps = np.diff(distinct)
-    fine = max(float(steps.min()), 1e-6 * np.ptp(distinct))
-    share = min(1.0, len(distinct) * fine / np.ptp(distinct))
-    return f"{hits} of its values" if share**hits < _CHANCE else None
 
 
 def bytes_of(columns: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:

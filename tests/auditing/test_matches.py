@@ -1,0 +1,120 @@
+"""Matches with private columns: copies are found, and what has nothing to do with a column is not."""
+
+import hiding
+import numpy as np
+import pytest
+
+import bayesrecon
+from bayesrecon.auditing.column_matches import Matching
+
+_RNG = np.random.default_rng(4)
+
+
+def _matched(column, change, others=49, items=20):
+    columns = {f"other{k}": _RNG.normal(size=len(column)) for k in range(others)}
+    found = Matching({**columns, "own": column}, items)(change(column))
+    return found is not None and found.startswith("'own'")
+
+
+def _reals(size):
+    return np.round(_RNG.normal(size=size), 6)
+
+
+def _ages(size):
+    return _RNG.integers(18, 90, size)
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        (_reals(8), np.copy),
+        (_reals(8), np.sort),
+        (_ages(20), np.copy),
+        (_ages(20), np.sort),
+        (_RNG.integers(0, 2, 91), np.copy),
+        (_reals(20), lambda x: np.round(x, 2)),
+        (_reals(20), lambda x: x + 0.05 * x.std() * _RNG.normal(size=len(x))),
+        (_reals(20), lambda x: 3 - 2 * x),
+        (_reals(20), np.cumsum),
+        (_reals(20), np.diff),
+        (_reals(20), lambda x: x.argsort().argsort()),
+        (_RNG.integers(0, 5, 80), lambda x: np.eye(5)[x]),
+        (_RNG.permutation(50), np.copy),
+        (np.sort(_RNG.choice(500, 50, replace=False)), lambda x: x / 7),
+    ],
+)
+def test_copies_are_found(column, change):
+    assert _matched(column, change)
+
+
+def _ids(size, rng):
+    """Columns that number the records, and groups."""
+    return {
+        "none": None,
+        "names": np.array([f"Patient {i:04d}" for i in range(size)]),
+        "shuffled names": rng.permutation([f"P-{i}" for i in range(size)]),
+        "from 0": np.arange(size),
+        "from 1": np.arange(size) + 1,
+        "shuffled from 1": rng.permutation(size) + 1,
+        "shuffled from 0": rng.permutation(size),
+        "wards": rng.permutation(np.arange(size) % 5).astype(str),
+        "ages": rng.integers(18, 90, size),
+        "ranks": rng.normal(size=size).argsort().argsort(),
+    }
+
+
+def _unrelated(size, length, rng):
+    """Arrays that a sampler writes, and grids."""
+    return {
+        "running": np.arange(length),
+        "as many": np.arange(size) + 1,
+        "warm-up": 1000 + np.arange(size),
+        "a grid": np.linspace(0, 1, size),
+        "logarithms": np.logspace(0, 3, size),
+        "ranks": rng.permutation(size),
+        "draws": rng.normal(size=length),
+        "sorted draws": np.sort(rng.normal(size=size)),
+        "rounded draws": np.round(rng.normal(size=size), 2),
+        "a walk": np.cumsum(rng.normal(size=length)),
+        "counts": rng.poisson(3, size),
+        "tree depths": rng.integers(2, 5, length),
+        "steps": 2 ** rng.integers(2, 6, size) - 1,
+        "divergences": rng.random(size) < 0.1,
+        "chains": np.repeat(np.arange(4), -(-size // 4))[:size],
+        "ages": rng.integers(18, 90, size),
+        "indicators": np.eye(4)[rng.integers(0, 4, size)],
+    }
+
+
+def _false_matches(size, length, rng, others):
+    columns = {k: v for k, v in _ids(size, rng).items() if v is not None}
+    kinds = (
+        lambda: rng.integers(0, 2, size),
+        lambda: rng.integers(1, 6, size),
+        lambda: rng.normal(size=size),
+        lambda: np.sort(rng.choice(5 * size, size, replace=False)),
+    )
+    columns |= {f"c{k}": kinds[k % len(kinds)]() for k in range(others)}
+    arrays = _unrelated(size, length, rng)
+    named = Matching(columns, len(arrays))
+    return [(name, found) for name, values in arrays.items() if (found := named(values))]
+
+
+@pytest.mark.parametrize("size", [5, 20, 91])
+def test_what_has_nothing_to_do_with_a_column_is_no_match(size):
+    assert not _false_matches(size, 250, np.random.default_rng(size), others=8)
+
+
+@pytest.mark.slow
+@pytest.mark.large
+@pytest.mark.parametrize("size", [5, 20, 91, 250])
+def test_false_matches_are_rare(size):
+    """One audit in a thousand may have one. With that rate, one in 60 has probability 0.06, and two 0.002."""
+    audits = [_false_matches(size, 250, np.random.default_rng([size, k]), others=41) for k in range(60)]
+    assert sum(map(bool, audits)) <= 1
+
+
+def test_a_clean_file_is_low_whatever_numbers_the_records(tmp_path):
+    path = hiding.write(hiding.groups(), tmp_path / "clean.nc")
+    ids = {name: column for name, column in _ids(hiding.SIZE, np.random.default_rng(1)).items() if column is not None}
+    assert bayesrecon.audit(path, data={**hiding.DATA, **ids}, remedies=False).severity == "low"
