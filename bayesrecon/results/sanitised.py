@@ -192,9 +192,7 @@ class Sanitised(Result):
         from bayesrecon.precision import x64
 
         if self.release is None:
-            raise BayesreconError(
-                "a loaded result and a dry run have no draws; read the file of the draws and summarise them"
-            )
+            raise BayesreconError("a loaded result, or that of a trial, has no draws; summarise those of the file")
         if self._moments is not None:
             return _table_of_mode(self.release.about.coordinates, *self._moments)
         model = self.release.model

@@ -281,19 +281,11 @@ def test_the_budget_binds_whatever_the_table_looks_like(model, tmp_path):
     assert [(one.account, one.spent, one.budget, one.left) for one in (first, again)] == [("default", 100, 100, 0)] * 2
     assert any("sanitised under this model before" in w for w in again.warnings)
     assert len(first.shifts) == SIZE
-    variants = [
-        {**DATA, "dummy": np.ones(SIZE)},
-        {k: v.astype("f4") for k, v in DATA.items()},
-        {k: v * (1 + 1e-12) for k, v in DATA.items()},
-        {k: v[1:] for k, v in DATA.items()},
-        {k: np.append(v, v[:1]) for k, v in DATA.items()},
-        {**DATA, "id": np.array([f"P{i}" for i in range(SIZE)])},
-        None,
-    ]
-    for data in variants:
+    dummy = {**DATA, "dummy": np.ones(SIZE)}
+    for data in (dummy, {k: v * (1 + 1e-12) for k, v in DATA.items()}, None):
         with pytest.raises(BayesreconError, match="nothing is left of the budget of 100 draws'"):
             bayesrecon.sanitise(runs[0], data=data, **options)
-    other = bayesrecon.sanitise(runs[0], data=variants[0], account="others", **options)
+    other = bayesrecon.sanitise(runs[0], data=dummy, account="others", **options)
     assert (other.account, other.spent) == ("others", 100)
     assert any("its people must be in no other account" in w for w in other.warnings)
     assert any("the same records were also released in account default: are these" in w for w in other.warnings)
@@ -306,7 +298,7 @@ def test_trials_and_failures_spend_nothing(release, tmp_path):
     trial = bayesrecon.sanitise(release, dry_run=True, **options)
     assert trial.release is None
     assert (trial.spent, trial.left) == (100, 150)
-    with pytest.raises(BayesreconError, match="trials have no draws"):
+    with pytest.raises(BayesreconError, match="has no draws"):
         trial.table()
 
     def disk_full(result):
@@ -341,7 +333,8 @@ def test_what_a_refusal_names_works(release, tmp_path):
         bayesrecon.sanitise(release, data=data, dry_run=True, **typed, **options)
     with pytest.raises(BayesreconError, match=r"150 is left.*; use worth=150, or state budget=270 or more"):
         bayesrecon.sanitise(release, data=data, worth=170, **options)
-    bayesrecon.sanitise(release, data=data, worth=170, budget=270, **options)
+    trial = bayesrecon.sanitise(release, data=data, worth=170, budget=270, dry_run=True, **options)
+    assert (trial.spent, trial.left) == (270, 0)
 
 
 REFUSED = {
