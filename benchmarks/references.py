@@ -6,7 +6,7 @@ from typing import Any
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 from bayesrecon.types import Release
 
 

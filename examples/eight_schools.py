@@ -9,7 +9,7 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 
 
 def main() -> None:

@@ -120,7 +120,7 @@ def database():
     if not os.environ.get("POSTERIOR_DB_PATH"):
         reason = "POSTERIOR_DB_PATH is not set"
         pytest.fail(reason) if os.environ.get("BAYESRECON_REQUIRE_DATA") == "1" else pytest.skip(reason)
-    from bayesrecon.posteriors.made.database import open_database
+    from bayesrecon.posteriors.fitting.database import open_database
 
     return open_database()
 

@@ -242,7 +242,7 @@ def test_no_public_name_is_that_of_a_module_beside_it():
 
 def test_dir_shows_what_is_meant():
     """The same, whatever was imported before."""
-    import bayesrecon.posteriors.made.training
+    import bayesrecon.posteriors.fitting.training
 
     stub = (ROOT / "posteriors/__init__.pyi").read_text(encoding="utf-8")
     assert dir(bayesrecon.posteriors) == sorted(line.split()[-1] for line in stub.splitlines())

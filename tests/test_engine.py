@@ -152,9 +152,9 @@ def test_sweeps_go_to_the_workers_outside_their_scope():
 
 
 def test_games_take_the_engine():
-    from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw, play
+    from bayesrecon.games import Game, Law, LeastSquares, LinearLaw, OutputChange, play
 
-    game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), Ins())
+    game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), OutputChange())
     alone = play(game, n=20, seed=3, workers=1)
 
     class Counting(ThreadPoolExecutor):

@@ -52,10 +52,10 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
         BayesreconError: the posterior or its model is unknown, its data are missing, or it may not be built.
     """
     from bayesrecon.attacks.records.rows import combinations
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database
-    from bayesrecon.posteriors.made.fitted import built_file
-    from bayesrecon.posteriors.made.programs import served_by
-    from bayesrecon.posteriors.made.reference import released
+    from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database
+    from bayesrecon.posteriors.fitting.fitted import built_file
+    from bayesrecon.posteriors.fitting.programs import served_by
+    from bayesrecon.posteriors.fitting.reference import released
 
     database = open_database()
     present = has_reference_draws(database, posterior)
@@ -336,8 +336,8 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
         build: whether to include those with a shipped model that would have to be sampled first.
     """
     from bayesrecon.models import shipped
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names
-    from bayesrecon.posteriors.made.fitted import built_file
+    from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database, posterior_names
+    from bayesrecon.posteriors.fitting.fitted import built_file
 
     database = open_database()
     covered = {name for entry in shipped().values() for name in entry.posteriors}

@@ -19,7 +19,7 @@ from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load
 from bayesrecon.plots.plain_statistics import PlainStatistic, plot_plain_statistics
-from bayesrecon.posteriors.made.nuts import nuts
+from bayesrecon.posteriors.fitting.nuts import nuts
 from bayesrecon.results.recovery import Recovery
 
 _NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")  # columns of scikit-learn's table

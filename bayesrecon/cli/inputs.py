@@ -171,7 +171,7 @@ def _opened(
     loaded_model = load_model(model, values, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
-        from bayesrecon.posteriors.made.reference import from_posteriordb
+        from bayesrecon.posteriors.fitting.reference import from_posteriordb
 
         if weights is not None:
             raise BayesreconError("--weights needs a file of draws; draws from posteriordb have no weights")
@@ -319,7 +319,7 @@ def open_data(
     if Path(data).suffix.lower() in (".csv", ".json", ".npz") or Path(data).exists():
         table = read_table(data)
     else:
-        from bayesrecon.posteriors.made.database import open_database, read_data
+        from bayesrecon.posteriors.fitting.database import open_database, read_data
 
         table = read_data(open_database(), data)
     values = parse_settings(settings)

@@ -1,6 +1,6 @@
-from .adversaries.exm import Exm as Exm
-from .adversaries.ins import Ins as Ins
 from .adversaries.likelihood import Likelihood as Likelihood
+from .adversaries.loss_change import LossChange as LossChange
+from .adversaries.output_change import OutputChange as OutputChange
 from .adversaries.reconstructed import Reconstructed as Reconstructed
 from .adversaries.reduction import Reduction as Reduction
 from .adversaries.white_box import WhiteBox as WhiteBox
@@ -20,8 +20,10 @@ from .learners.output_perturbation import OutputPerturbation as OutputPerturbati
 from .learners.posterior_draw import PosteriorDraw as PosteriorDraw
 from .mechanism import Retrain as Retrain
 from .members.lira import LiRA as LiRA
-from .members.shokri import Shokri as Shokri
-from .members.yeom import Yeom as Yeom
+from .members.loss_threshold import LossThreshold as LossThreshold
+from .members.shadow_models import ShadowModels as ShadowModels
+from .named_games import LinearLaw as LinearLaw
+from .named_games import TwoNormals as TwoNormals
 from .named_games import load as load
 from .named_games import shipped as shipped
 from .playing import play as play
@@ -30,5 +32,3 @@ from .reconstructor import Reconstructor as Reconstructor
 from .reconstructors.instance import DeletedInstance as DeletedInstance
 from .reconstructors.label import DeletedLabel as DeletedLabel
 from .reconstructors.response import KnownInstance as KnownInstance
-from .synthetic import LinearLaw as LinearLaw
-from .synthetic import TwoNormals as TwoNormals

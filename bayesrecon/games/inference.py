@@ -53,8 +53,8 @@ class Game:
     Raises:
         BayesreconError: data and learner, or options and adversaries, do not fit together.
 
-    >>> from bayesrecon.games import Exm, Law, LeastSquares, LinearLaw, play
-    >>> game = Game(Law("linear", LinearLaw(), size=50), LeastSquares(), Exm("absolute"))
+    >>> from bayesrecon.games import LossChange, Law, LeastSquares, LinearLaw, play
+    >>> game = Game(Law("linear", LinearLaw(), size=50), LeastSquares(), LossChange("absolute"))
     >>> play(game, n=50, seed=1).rows[0].success.estimate > 0.8
     True
     """
@@ -81,7 +81,7 @@ class Game:
         self.learner.check(self.data.classes)
         claimed_epsilon(self.learner, self.deletion)
         if not players or not all(isinstance(player, Adversary) for player in players):
-            raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
+            raise BayesreconError("a game needs adversaries: bayesrecon.games.LossChange(), ...")
         names = [player.name for player in players]
         if len(set(names)) < len(names):
             raise BayesreconError(f"two adversaries are called {max(names, key=names.count)}; give each of them once")

@@ -28,8 +28,8 @@ class MembershipGame:
         records: number of records of either kind in a round.
         auxiliary: number of records outside S that the attacks hold, other than those that are shown; None for all.
 
-    >>> from bayesrecon.games import Law, Neighbours, Shokri, TwoNormals, play
-    >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (Shokri(2),))
+    >>> from bayesrecon.games import Law, Neighbours, ShadowModels, TwoNormals, play
+    >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (ShadowModels(2),))
     >>> play(game, 20, workers=1).rows[0].success.lower > 0.5
     True
     """
@@ -47,7 +47,7 @@ class MembershipGame:
         object.__setattr__(self, "attacks", attacks)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         if not attacks or not all(isinstance(attack, Membership) for attack in attacks):
-            raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.Yeom(), ...")
+            raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.LossThreshold(), ...")
         if self.records < 1 or (self.auxiliary is not None and self.auxiliary < 1):
             raise BayesreconError(f"records={self.records}, auxiliary={self.auxiliary}: expected one or more of each")
 

@@ -6,6 +6,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, named_adversary
@@ -14,7 +16,35 @@ from bayesrecon.games.data import Data, Law, Table, table
 from bayesrecon.games.inference import Game
 from bayesrecon.games.learner import Learner
 from bayesrecon.games.private import Private
-from bayesrecon.games.synthetic import LinearLaw, TwoNormals
+
+# The distributions of the workshop paper's experiments: a noisy linear response, and two normal classes.
+
+
+@dataclass(frozen=True)
+class LinearLaw:
+    """`x ~ N(0, I)`, `y = <w, x> + noise` with variance 0.1; w is the same in all rounds, drawn from N(0, I)."""
+
+    features: int = 10
+    variance: float = 0.1
+    seed: int = 0
+
+    def __call__(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        weights = np.random.default_rng(self.seed).normal(size=self.features)
+        x = rng.normal(size=(n, self.features))
+        return x, x @ weights + rng.normal(0.0, self.variance**0.5, n)
+
+
+@dataclass(frozen=True)
+class TwoNormals:
+    """Two classes, equally likely: N(0, I) and N(0.1, I)."""
+
+    features: int = 10
+    shift: float = 0.1
+
+    def __call__(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.permutation(np.arange(n) % 2)
+        return rng.normal(size=(n, self.features)) + self.shift * y[:, None], y
+
 
 Maker = Callable[[int], Learner]
 

@@ -1,16 +1,24 @@
 """`play`: play the rounds of a game, in parallel, with progress. It can resume after an interruption."""
 
+import dataclasses
+import functools
+import hashlib
+import json
 import time
+import types
 import warnings
+import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import numpy as np
 
+from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.games.store import Store
+from bayesrecon.files import private_folder, write_whole
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
 from bayesrecon.running.engine import pooled, swept
 
@@ -94,8 +102,8 @@ def play(
             folder keeps them. `play` stops after ten failures.
         BayesreconError: there are no rounds, the seed is negative, or the folder holds another game.
 
-    >>> from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw
-    >>> game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), Ins())
+    >>> from bayesrecon.games import Game, OutputChange, Law, LeastSquares, LinearLaw
+    >>> game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), OutputChange())
     >>> play(game, n=20, seed=3).rows[0].wins == play(game, n=20, seed=3, workers=1).rows[0].wins
     True
     """
@@ -178,3 +186,126 @@ def _chunks_played(game: Playable[object], seed: int, missing: np.ndarray, worke
     run = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs")
     played: Any = run(delayed(play_chunk)(game, seed, chunk) for chunk in chunks)
     yield from played
+
+
+# A folder of played rounds: one small file per chunk, and a description of the game.
+
+_ABOUT = "game.json"
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+class Store:
+    """The rounds of one game and seed in a folder.
+
+    Args:
+        folder: path of the folder, which is created if needed.
+        game: the game.
+        seed: its seed.
+
+    Raises:
+        BayesreconError: the folder contains rounds of another game or seed, or of another version of this package or of
+            scikit-learn, or a damaged file.
+    """
+
+    def __init__(self, folder: str | Path, game: object, seed: int):
+        import sklearn
+
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise BayesreconError(f"{self.folder} is a file; name a folder for the rounds")
+        private_folder(self.folder)
+        about = {"seed": seed, "bayesrecon": __version__, "scikit-learn": sklearn.__version__, "game": described(game)}
+        path = self.folder / _ABOUT
+        if path.exists():
+            self._compare(path, about)
+        elif any(self.folder.glob("rounds-*.npz")):
+            raise BayesreconError(
+                f"{self.folder} has rounds of an unknown game, since {_ABOUT} is missing; remove them"
+            )
+        else:
+            text = json.dumps(about, indent=1) + "\n"
+            write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def _compare(self, path: Path, about: Json) -> None:
+        """Raise an error if the stored rounds are not of this game."""
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            differs = [name for name in about if stored[name] != json.loads(json.dumps(about[name]))]
+        except (*_DAMAGE, TypeError, RecursionError):
+            raise BayesreconError(f"{path} is damaged; remove the folder or name another one") from None
+        if differs:
+            reason = "of another game" if "game" in differs else f"with another {differs[0]} ({stored[differs[0]]})"
+            raise BayesreconError(f"{self.folder} contains rounds {reason}; name another folder")
+
+    def read(self) -> dict[int, tuple[np.ndarray, str]]:
+        """The stored rounds: a dictionary from round numbers to outcomes and warnings."""
+        rounds: dict[int, tuple[np.ndarray, str]] = {}
+        for path in sorted(self.folder.glob("rounds-*.npz")):
+            try:
+                with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
+                    numbers, outcomes, notes = (archive[name] for name in ("numbers", "outcomes", "notes"))
+                if numbers.dtype.kind != "i" or outcomes.dtype.kind not in "if" or notes.dtype.kind != "U":
+                    raise ValueError
+                rounds |= {
+                    int(i): (outcome, str(note)) for i, outcome, note in zip(numbers, outcomes, notes, strict=True)
+                }
+            except (*_DAMAGE, TypeError):
+                raise BayesreconError(f"{path} is damaged; remove it, and its rounds are played again") from None
+        return rounds
+
+    def write(self, numbers: np.ndarray, outcomes: np.ndarray, notes: list[str]) -> None:
+        """Store rounds. `notes` are the warnings of each, one text a round."""
+        path = self.folder / f"rounds-{numbers.min():08d}-{numbers.max():08d}.npz"
+
+        def save(temporary: Path) -> None:
+            with temporary.open("wb") as handle:
+                np.savez(handle, allow_pickle=False, numbers=numbers, outcomes=outcomes, notes=np.array(notes, str))
+
+        write_whole(path, save)
+
+
+# A description of a game as plain data, which is equal for games that are played in the same way.
+
+
+def described(value: Any) -> Any:
+    """A value as plain JSON: dataclasses and estimators by their fields, arrays by their hash, functions by their code.
+
+    Globals that a function uses are not part of its description.
+
+    >>> described((1, np.zeros(2)))[0]
+    1
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        text = str(value.tolist()).encode() if value.dtype.hasobject else np.ascontiguousarray(value).tobytes()
+        return {"array": [list(value.shape), value.dtype.str, hashlib.sha256(text).hexdigest()]}
+    if isinstance(value, Mapping):
+        return {"items": [[described(k), described(v)] for k, v in value.items()]}
+    if isinstance(value, tuple | list):
+        return [described(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted(str(described(v)) for v in value)
+    if isinstance(value, functools.partial):
+        return {"partial": described([value.func, value.args, value.keywords])}
+    if isinstance(value, types.MethodType):
+        return {"method": described([value.__self__, value.__func__])}
+    if isinstance(value, types.FunctionType):
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        return {"function": [value.__qualname__, _code(value.__code__), described([enclosed, value.__defaults__])]}
+    if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if dataclasses.is_dataclass(value):
+        return {"kind": name, "fields": {f.name: described(getattr(value, f.name)) for f in dataclasses.fields(value)}}
+    if hasattr(value, "get_params"):
+        return {"kind": name, "fields": described(value.get_params(deep=False))}
+    return {"kind": name, "fields": described(vars(value)) if hasattr(value, "__dict__") else None}
+
+
+def _code(code: types.CodeType) -> list[object]:
+    """The hash of the bytecode, the names and the constants."""
+    constants = [_code(c) if isinstance(c, types.CodeType) else str(c) for c in code.co_consts]
+    return [hashlib.sha256(code.co_code).hexdigest(), list(code.co_names), constants]

@@ -13,7 +13,7 @@ from bayesrecon.attacks.deletion.inversion import embed
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, retrain_without, train
-from bayesrecon.posteriors.made.training import Trained
+from bayesrecon.posteriors.fitting.training import Trained
 
 
 @dataclass(frozen=True)

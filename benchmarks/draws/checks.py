@@ -35,9 +35,9 @@ from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import open_database
-from bayesrecon.posteriors.made.programs import served_by
-from bayesrecon.posteriors.made.reference import released
+from bayesrecon.posteriors.fitting.database import open_database
+from bayesrecon.posteriors.fitting.programs import served_by
+from bayesrecon.posteriors.fitting.reference import released
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 from benchmarks.study import Study, table
 
 STATISTICS = ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)")

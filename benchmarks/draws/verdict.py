@@ -12,8 +12,8 @@ from bayesrecon.auditing.outcomes import Verdict
 from bayesrecon.auditing.verdict import available, verdicts
 from bayesrecon.cli.verdicts import COLUMNS, cells, row
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.made.database import open_database
-from bayesrecon.posteriors.made.fitted import built_file
+from bayesrecon.posteriors.fitting.database import open_database
+from bayesrecon.posteriors.fitting.fitted import built_file
 from benchmarks import workers
 from benchmarks.study import Study, table
 

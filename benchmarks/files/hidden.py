@@ -99,8 +99,8 @@ def rows_of(files: list[hiding.File], model: Any, done: dict[str, Any]) -> Itera
 def untouched(folder: Path | None) -> dict[str, Row]:
     """Files that nobody changed, audited with their model: reference draws, and those of a folder."""
     from bayesrecon.models import from_stan
-    from bayesrecon.posteriors.made.database import open_database, read_reference_draws
-    from bayesrecon.posteriors.made.programs import served_by
+    from bayesrecon.posteriors.fitting.database import open_database, read_reference_draws
+    from bayesrecon.posteriors.fitting.programs import served_by
 
     found: dict[str, Row] = {}
     database = open_database()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bayesrecon.games import Exm, Game, Ins, Law, Likelihood, load, play
+from bayesrecon.games import Game, Law, Likelihood, LossChange, OutputChange, load, play
 from bayesrecon.games.data import Records
 from bayesrecon.games.learners.objective_perturbation import ObjectivePerturbation
 from bayesrecon.games.learners.output_perturbation import OutputPerturbation
@@ -22,7 +22,7 @@ from benchmarks.tasks import add_missing
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROUNDS, SEED, DRAWS = 1000, 30, 400_000
-PLAYERS = (Exm(), Ins(), Likelihood())
+PLAYERS = (LossChange(), OutputChange(), Likelihood())
 SIZE, PENALTY = 2000, 0.01
 LEAN = 0.45  # of the canaries towards the majority: where the minimiser moves most
 ASIDE = np.array([[LEAN, (1 - LEAN**2) ** 0.5], [LEAN, -((1 - LEAN**2) ** 0.5)]]), np.array([0, 0])

@@ -8,7 +8,17 @@ from typing import Any
 from sklearn.neural_network import MLPClassifier
 
 from bayesrecon.datasets import mnist
-from bayesrecon.games import Exm, Game, Ins, Reduction, ScikitLearner, Shokri, Yeom, play, table
+from bayesrecon.games import (
+    Game,
+    LossChange,
+    LossThreshold,
+    OutputChange,
+    Reduction,
+    ScikitLearner,
+    ShadowModels,
+    play,
+    table,
+)
 from benchmarks.study import table as table_of
 
 BATCH = "batch | MNIST | network"
@@ -26,7 +36,12 @@ def batch(folder: Path, workers: int | None, rounds: Path | None) -> list[dict[s
     images = mnist(folder, "test")
     data = table(images.x, images.y, classification=True, standardised=False, name="MNIST", share=PRIVATE / 10_000)
     learner = ScikitLearner(f"network with {HIDDEN} hidden units", MLPClassifier((HIDDEN,)), "probabilities")
-    players = (Exm(), Ins(), Reduction(Yeom(), "labels"), Reduction(Shokri(SHADOWS), "confidences"))
+    players = (
+        LossChange(),
+        OutputChange(),
+        Reduction(LossThreshold(), "labels"),
+        Reduction(ShadowModels(SHADOWS), "confidences"),
+    )
     game = Game(data, learner, players, name="batch", deletions=DELETED, auxiliary=PRIVATE)
     result = play(game, ROUNDS, seed=27, workers=workers, folder=None if rounds is None else rounds / "batch")
     return [{"name": r.adversary, "stated": astuple(r.success), "rounds": ROUNDS} for r in result.rows]

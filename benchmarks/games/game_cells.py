@@ -17,13 +17,25 @@ from sklearn.preprocessing import StandardScaler
 
 from bayesrecon.datasets import mnist
 from bayesrecon.datasets.packaged import boston
-from bayesrecon.games import Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, ScikitLearner, Table, TwoNormals, table
+from bayesrecon.games import (
+    Game,
+    Law,
+    LinearLaw,
+    Logistic,
+    LossChange,
+    OutputChange,
+    Retrain,
+    ScikitLearner,
+    Table,
+    TwoNormals,
+    table,
+)
 from bayesrecon.games.named_games import named_learner
 
 INFERENCE, CLASSES, WORKSHOP = "Table 2: regression", "Table 3: classification", "Workshop: synthetic laws"
 LISTED = (INFERENCE, CLASSES, WORKSHOP)
-DIRECT = (Exm(), Ins())
-BOTH = (Exm(), Exm("absolute"), Ins())
+DIRECT = (LossChange(), OutputChange())
+BOTH = (LossChange(), LossChange("absolute"), OutputChange())
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ def _law(law: Any, classes: int, learner: str, outside: bool, name: str) -> Call
 
     def make() -> Game:
         if learner == "logistic" and classes:
-            players_ = (Exm("hinge"), Ins())
+            players_ = (LossChange("hinge"), OutputChange())
             return Game(Law(name, law, classes), Logistic(), players_, outside=outside, name=f"{name}-logistic")
         what = _large_forest() if learner == "forest-100" else named_learner(learner, classes)
         return Game(Law(name, law, classes), what, players, outside=outside, name=f"{name}-{learner}")

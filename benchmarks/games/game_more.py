@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.datasets.packaged import boston, warfarin
-from bayesrecon.games import Exm, Game, LeastSquares, Neighbours, Outlying, Reduction, WhiteBox, Yeom, load, play
+from bayesrecon.games import (
+    Game,
+    LeastSquares,
+    LossChange,
+    LossThreshold,
+    Neighbours,
+    Outlying,
+    Reduction,
+    WhiteBox,
+    load,
+    play,
+)
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
@@ -38,7 +49,7 @@ def _rows(result: Any) -> list[dict[str, Any]]:
 
 def _white(name: str, others: bool, workers: int | None) -> Any:
     more = {} if others else {"auxiliary": None}
-    game = load(name, adversaries=(WhiteBox(), Exm()), others=others, distinct=True, **more)
+    game = load(name, adversaries=(WhiteBox(), LossChange()), others=others, distinct=True, **more)
     return _rows(play(game, 1000, seed=21, workers=workers))
 
 
@@ -49,7 +60,7 @@ def _membership(name: str, workers: int | None) -> Any:
 
 
 def _yeom(name: str, workers: int | None) -> Any:
-    players = (Reduction(Yeom(), "labels"), Exm() if "cancer" in name else Exm("absolute"))
+    players = (Reduction(LossThreshold(), "labels"), LossChange() if "cancer" in name else LossChange("absolute"))
     if name != WARFARIN:
         return _rows(play(load(name, adversaries=players, share=0.5), 1000, seed=23, workers=workers))
     doses = warfarin()

@@ -16,25 +16,24 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.games import (
-    Exm,
     Game,
-    Ins,
     LeastSquares,
     Logistic,
+    LossChange,
+    LossThreshold,
     Neighbours,
+    OutputChange,
     OutputPerturbation,
     PosteriorDraw,
     Reduction,
     ScikitLearner,
-    Shokri,
-    Yeom,
+    ShadowModels,
     play,
 )
 from bayesrecon.games.adversaries.label_only import LabelOnly
 from bayesrecon.games.approximate import NewtonStep
-from bayesrecon.games.compliance import ComplianceGame
+from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
-from bayesrecon.games.environments import Clearing, Comparing, Watching
 from bayesrecon.games.learners.labels import Labels
 from bayesrecon.games.learners.refitted import forest
 from bayesrecon.games.membership_game import MembershipGame
@@ -84,13 +83,18 @@ def rows_of(game: Any, rounds: int, small: bool) -> list[dict[str, Any]]:
 
 def batch(size: int, small: bool) -> Any:
     data = table("digits").shared(size / len(table("digits").y))
-    players = (Exm(), Ins(), Reduction(Yeom(), "labels"), Reduction(Shokri(2), "confidences"))
+    players = (
+        LossChange(),
+        OutputChange(),
+        Reduction(LossThreshold(), "labels"),
+        Reduction(ShadowModels(2), "confidences"),
+    )
     return rows_of(Game(data, network(), players, deletions=DELETED, auxiliary=size), BATCHES, small)
 
 
 def membership(size: int, small: bool) -> Any:
     data = table("digits").shared(size / len(table("digits").y))
-    return rows_of(MembershipGame(data, network(), (Shokri(4), Yeom()), auxiliary=size), 40, small)
+    return rows_of(MembershipGame(data, network(), (ShadowModels(4), LossThreshold()), auxiliary=size), 40, small)
 
 
 def memory(data: str, learner: str, small: bool) -> Any:
@@ -104,8 +108,10 @@ def memory(data: str, learner: str, small: bool) -> Any:
 
 def labels(data: str, small: bool) -> Any:
     half, learner = table(data).shared(0.5), Logistic()
-    whole = rows_of(Game(half, learner, Exm(), auxiliary=None), 300, small)
-    return whole + rows_of(Game(half, Labels(learner), (Exm("zero-one"), LabelOnly()), auxiliary=None), 300, small)
+    whole = rows_of(Game(half, learner, LossChange(), auxiliary=None), 300, small)
+    return whole + rows_of(
+        Game(half, Labels(learner), (LossChange("zero-one"), LabelOnly()), auxiliary=None), 300, small
+    )
 
 
 def approximate(data: str, noise: float, small: bool) -> Any:

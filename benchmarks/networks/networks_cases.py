@@ -12,7 +12,7 @@ import numpy as np
 import bayesrecon
 from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
-from bayesrecon.posteriors.made.training import Trained
+from bayesrecon.posteriors.fitting.training import Trained
 from benchmarks.networks.networks_margin import descend_to_margin
 from tests.support.networks import decay_of, output, softmax
 

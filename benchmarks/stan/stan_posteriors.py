@@ -30,14 +30,14 @@ NO_DRAWS: Row = {"status": "no draws"}
 
 def drawn(name: str) -> bool:
     """Whether there are draws of a posterior."""
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database
+    from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database
 
     return has_reference_draws(open_database(), name)
 
 
 def names() -> list[str]:
     """All posteriors, those with draws first."""
-    from bayesrecon.posteriors.made.database import open_database, posterior_names
+    from bayesrecon.posteriors.fitting.database import open_database, posterior_names
 
     return sorted(posterior_names(open_database()), key=lambda name: not drawn(name))
 
@@ -46,8 +46,8 @@ def posterior(name: str) -> Row:
     """What one posterior gives by its own program, and whether its twin gives the same."""
     from bayesrecon.errors import BayesreconError
     from bayesrecon.models.registry import load, shipped
-    from bayesrecon.posteriors.made.database import open_database, read_data
-    from bayesrecon.posteriors.made.programs import own_program
+    from bayesrecon.posteriors.fitting.database import open_database, read_data
+    from bayesrecon.posteriors.fitting.programs import own_program
 
     database = open_database()
     try:
@@ -107,7 +107,7 @@ def _terms(model: Any, records: Any, twin: Any, theirs: Any) -> float | None:
 
 def _recovered(database: Any, name: str, model: Any, twin: Any, same: Mapping[str, tuple[str, float]]) -> Row:
     from bayesrecon.attacks.recovery import recover
-    from bayesrecon.posteriors.made.database import read_reference_draws
+    from bayesrecon.posteriors.fitting.database import read_reference_draws
     from bayesrecon.posteriors.sources import from_draws
 
     draws = read_reference_draws(database, name)

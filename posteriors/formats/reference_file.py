@@ -6,8 +6,8 @@ from pathlib import Path
 from bayesrecon.errors import reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.fitting.database import read_draws_file
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.made.database import read_draws_file
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
 

@@ -8,7 +8,7 @@ from linear_posteriors import LINEAR
 import bayesrecon
 from bayesrecon.evaluate import compare, true_statistics
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.made.programs import served_by
+from bayesrecon.posteriors.fitting.programs import served_by
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import x64
 from bayesrecon.types import PseudoData

@@ -17,7 +17,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
-from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.fitting.database import read_data
 from bayesrecon.precision import x64
 
 

@@ -17,7 +17,7 @@ from bayesrecon.auditing.outcomes import (
 )
 from bayesrecon.auditing.verdict import verdict
 from bayesrecon.evaluate import score_records
-from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.fitting.database import read_data
 from bayesrecon.results.records import Column, RecordTable
 
 EIGHT = "eight_schools-eight_schools_noncentered"
@@ -59,7 +59,7 @@ def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
         data = read_data(database, name)
         return {**data, "y": np.roll(data["y"], 3)}
 
-    monkeypatch.setattr("bayesrecon.posteriors.made.programs.read_data", other)
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.programs.read_data", other)
     found = verdict(EIGHT).found
     (values,) = found.fields
     assert values.share < 0.3

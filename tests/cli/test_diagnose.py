@@ -11,7 +11,7 @@ from command import document
 import bayesrecon
 from bayesrecon.cli.inputs import open_releases
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.nuts import save_draws
+from bayesrecon.posteriors.fitting.nuts import save_draws
 
 KIDIQ = "kidiq-kidscore_momiq"
 

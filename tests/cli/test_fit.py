@@ -12,7 +12,7 @@ from command import PROGRAM, QUICK, document, one_line, statistics
 
 from bayesrecon.auditing.accounts.texts import is_known
 from bayesrecon.posteriors import from_draws
-from bayesrecon.posteriors.made.nuts import convergence
+from bayesrecon.posteriors.fitting.nuts import convergence
 
 
 def regression_draws(data, shape, rng):
@@ -44,7 +44,7 @@ def sampler(request, monkeypatch):
         return release, convergence(release)
 
     if request.param != "NUTS":
-        monkeypatch.setattr(sys.modules["bayesrecon.posteriors.made.nuts"], "sample", sample)
+        monkeypatch.setattr(sys.modules["bayesrecon.posteriors.fitting.nuts"], "sample", sample)
 
 
 def test_fit_then_recover(run, sampler, tmp_path):

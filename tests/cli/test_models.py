@@ -7,7 +7,7 @@ from command import KIDIQ, document, one_line
 from bayesrecon.auditing.outcomes import StatisticsFound, Verdict
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import shipped
-from bayesrecon.posteriors.made.database import posterior_names
+from bayesrecon.posteriors.fitting.database import posterior_names
 
 
 def test_every_shipped_model_is_listed(run):

@@ -11,7 +11,7 @@ import xarray as xr
 from command import document
 
 from bayesrecon.attacks.attack import attacks
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 from bayesrecon.results.json_values import plain
 
 

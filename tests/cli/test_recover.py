@@ -12,7 +12,7 @@ from bayesrecon.cli.option_values import parse_domains
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import read_data, read_reference_draws
+from bayesrecon.posteriors.fitting.database import read_data, read_reference_draws
 
 KEYS = {"version", "release", "model", "draws", "metric", "coordinates", "rank", "seconds", "statistics"}
 

@@ -6,7 +6,7 @@ import pytest
 import bayesrecon
 from bayesrecon.estimation.statistics import Component, moments
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.fitting.database import read_data
 
 
 @pytest.mark.slow

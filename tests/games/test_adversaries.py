@@ -11,23 +11,23 @@ from quick import quick
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
     DeletedLabel,
-    Exm,
     Game,
-    Ins,
     KnownInstance,
     Law,
     LeastSquares,
     LinearLaw,
     LiRA,
     Logistic,
+    LossChange,
+    LossThreshold,
+    OutputChange,
     OutputPerturbation,
     Reconstructed,
     Reduction,
     Retrain,
-    Shokri,
+    ShadowModels,
     TwoNormals,
     WhiteBox,
-    Yeom,
     load,
     play,
     shipped,
@@ -71,9 +71,9 @@ def test_losses_and_distances():
 def test_direct_scores_of_known_answers():
     x, y = np.array([[0.0], [1.0]]), np.array([1.0, 1.0])
     shown = lambda: view(lambda x: x[:, 0], lambda x: x[:, 0] + 0.5, x, y)  # noqa: E731
-    np.testing.assert_allclose(Exm().scores(shown()), [0.25 - 1, 0.25])
-    np.testing.assert_allclose(Exm("absolute").scores(shown()), [-0.5, 0.5])
-    np.testing.assert_allclose(Ins().scores(shown()), [0.5, 0.5])
+    np.testing.assert_allclose(LossChange().scores(shown()), [0.25 - 1, 0.25])
+    np.testing.assert_allclose(LossChange("absolute").scores(shown()), [-0.5, 0.5])
+    np.testing.assert_allclose(OutputChange().scores(shown()), [0.5, 0.5])
 
 
 def test_the_first_model_is_gone_once_the_second_was_asked():
@@ -165,9 +165,9 @@ def test_yeom_and_the_reduction_by_labels():
 
     shown = view(None, lambda x: np.zeros(len(x)), x, y, public=public, learner=Zero())
     # The mean training loss is 1: the first challenge is a member (0.25), the second one is not (4).
-    np.testing.assert_array_equal(Reduction(Yeom(), "labels").scores(shown), [0.0, 1.0])
+    np.testing.assert_array_equal(Reduction(LossThreshold(), "labels").scores(shown), [0.0, 1.0])
     with pytest.raises(BayesreconError, match="expected labels, confidences or alone"):
-        Reduction(Yeom(), "votes")
+        Reduction(LossThreshold(), "votes")
 
 
 def test_shokri_learns_what_members_look_like():
@@ -179,10 +179,10 @@ def test_shokri_learns_what_members_look_like():
     public, learner = Records(x[:100], y[:100]), Neighbours(1)
     fitted = learner.fit(Records(x[100:150], y[100:150]), 2, 0)
     shown = view(None, None, x[100:], y[100:], 2, "probabilities", public, learner=learner)
-    out = Shokri(4, 20).prepare(shown)(fitted(x[100:]))
+    out = ShadowModels(4, 20).prepare(shown)(fitted(x[100:]))
     assert out[:50].mean() < 0.5 < out[50:].mean()
-    with pytest.raises(BayesreconError, match="for a regression use Yeom or LiRA"):
-        Shokri().prepare(view(None, None, x, y, public=public))
+    with pytest.raises(BayesreconError, match="for a regression use LossThreshold or LiRA"):
+        ShadowModels().prepare(view(None, None, x, y, public=public))
 
 
 # White box and reconstructors
@@ -303,7 +303,7 @@ def test_every_named_adversary_plays(name):
 def test_flags_change_what_is_shown():
     shown = []
 
-    class Looks(Ins):
+    class Looks(OutputChange):
         needs = ()
 
         def scores(self, view):
@@ -328,11 +328,11 @@ def test_flags_change_what_is_shown():
 
 
 def test_an_adversary_that_knows_nothing_guesses():
-    class Coin(Ins):
+    class Coin(OutputChange):
         def scores(self, view):
             return view.rng.random(2)
 
-    class Always(Ins):
+    class Always(OutputChange):
         def scores(self, view):
             return np.array([1.0, 0.0])
 
@@ -343,14 +343,14 @@ def test_an_adversary_that_knows_nothing_guesses():
 
 
 def test_one_challenge_is_told_from_public_records():
-    row = play(Game(LINE, LeastSquares(), Exm("absolute"), single=True, auxiliary=None), n=200, seed=1).rows[0]
+    row = play(Game(LINE, LeastSquares(), LossChange("absolute"), single=True, auxiliary=None), n=200, seed=1).rows[0]
     assert row.success.lower > 0.6
     with pytest.raises(BayesreconError, match="single challenge needs auxiliary records"):
-        play(Game(LINE, LeastSquares(), Exm(), single=True), n=1)
+        play(Game(LINE, LeastSquares(), LossChange(), single=True), n=1)
 
 
 def test_batches_compare_all_pairs():
-    row = play(Game(LINE, LeastSquares(), Ins(), deletions=3), n=200, seed=1).rows[0]
+    row = play(Game(LINE, LeastSquares(), OutputChange(), deletions=3), n=200, seed=1).rows[0]
     assert row.wins + row.ties + row.losses == 200 * 9
     assert 0.5 < row.success.lower < row.success.estimate < row.success.upper <= 1
 
@@ -358,7 +358,7 @@ def test_batches_compare_all_pairs():
 def test_copies_are_no_challenges():
     twins = Law("twins", lambda rng, n: (np.zeros((n, 3)), np.ones(n)))
     with pytest.raises(BayesreconError, match="no two different challenges"):
-        play(Game(twins, LeastSquares(1.0), Ins(), distinct=True), n=1)
+        play(Game(twins, LeastSquares(1.0), OutputChange(), distinct=True), n=1)
 
 
 def test_one_seed_for_both_trainings():
@@ -369,8 +369,8 @@ def test_one_seed_for_both_trainings():
         return y.mean()
 
     pair = (train, lambda mean, x: np.full(len(x), mean))
-    play(Game(LINE, pair, Ins(), deletion=Retrain(fresh=False)), n=1, workers=1)
-    play(Game(LINE, pair, Ins()), n=1, workers=1)
+    play(Game(LINE, pair, OutputChange(), deletion=Retrain(fresh=False)), n=1, workers=1)
+    play(Game(LINE, pair, OutputChange()), n=1, workers=1)
     assert seeds[0] == seeds[1] == seeds[2] != seeds[3]
 
 
@@ -378,20 +378,20 @@ def test_one_seed_for_both_trainings():
     ("options", "message"),
     [
         ({"adversaries": ()}, "a game needs adversaries"),
-        ({"adversaries": (Ins(), Ins())}, "two adversaries are called Del-Inf-Ins"),
+        ({"adversaries": (OutputChange(), OutputChange())}, "two adversaries are called Del-Inf-Ins"),
         ({"given": "names"}, "expected records, instances or labels"),
-        ({"given": "instances", "adversaries": Exm()}, "needs the challenges' labels"),
+        ({"given": "instances", "adversaries": LossChange()}, "needs the challenges' labels"),
         ({"deletions": 0}, "expected one or more"),
         ({"deletions": 2, "single": True}, "and exactly one with single=True"),
         ({"auxiliary": -2}, "expected a number of records"),
-        ({"adversaries": Reduction(Yeom())}, "needs auxiliary records"),
+        ({"adversaries": Reduction(LossThreshold())}, "needs auxiliary records"),
         ({"learner": (lambda x, y, seed: 0, lambda m, x: x[:, 0]), "adversaries": WhiteBox()}, "does not show"),
         ({"learner": Logistic()}, "answers with probabilities, and the response is a number"),
     ],
 )
 def test_games_that_cannot_be_played(options, message):
     with pytest.raises(BayesreconError, match=message):
-        Game(**{"data": LINE, "learner": LeastSquares(), "adversaries": Ins(), **options})
+        Game(**{"data": LINE, "learner": LeastSquares(), "adversaries": OutputChange(), **options})
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_games_that_cannot_be_played(options, message):
 )
 def test_rounds_that_cannot_be_played(options, message):
     with pytest.raises(BayesreconError, match=message):
-        play(Game(LINE, **{"learner": LeastSquares(), "adversaries": Ins(), **options}), n=1, workers=1)
+        play(Game(LINE, **{"learner": LeastSquares(), "adversaries": OutputChange(), **options}), n=1, workers=1)
 
 
 def test_named_games():

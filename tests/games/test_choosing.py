@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games import Candidates, Exm, Game, Ins, Law, LeastSquares, LinearLaw, Outlying, WhiteBox, play, table
+from bayesrecon.games import (
+    Candidates,
+    Game,
+    Law,
+    LeastSquares,
+    LinearLaw,
+    LossChange,
+    Outlying,
+    OutputChange,
+    WhiteBox,
+    play,
+    table,
+)
 from bayesrecon.games.playing import GameError
 
 RNG = np.random.default_rng(0)
@@ -19,7 +31,7 @@ def recording(seen, pair=(4, 2)):
     return choose
 
 
-class Watching(Ins):
+class Watching(OutputChange):
     """Remembers the challenges that it was shown."""
 
     def scores(self, view):
@@ -47,7 +59,7 @@ def test_the_coin_is_fair_whichever_comes_first():
     """An adversary that always names the record of the larger first feature, chosen to be listed first, is right half
     of the time: 400 rounds, false alarm 1e-5."""
 
-    class Larger(Ins):
+    class Larger(OutputChange):
         def scores(self, view):
             return view.features[:, 0]
 
@@ -61,7 +73,7 @@ def test_the_same_rounds_as_without_a_choice():
     SHOWN.clear()
     play(Game(DATA, LeastSquares(), Watching()), n=3, seed=3, workers=1)
     seen = []
-    play(Game(DATA, LeastSquares(), Ins(), choose=recording(seen)), n=3, seed=3, workers=1)
+    play(Game(DATA, LeastSquares(), OutputChange(), choose=recording(seen)), n=3, seed=3, workers=1)
     for shown, candidates in zip(SHOWN, seen, strict=True):
         assert (candidates.x[:, None] == shown).all(axis=2).any(axis=0).all()
 
@@ -72,7 +84,7 @@ SHOWS = [("records", True, True), ("instances", True, False), ("labels", False, 
 @pytest.mark.parametrize(("given", "x", "y"), SHOWS, ids=[show for show, _, _ in SHOWS])
 @pytest.mark.parametrize("auxiliary", [0, 3])
 def test_what_is_withheld_is_not_chosen_from(given, x, y, auxiliary):
-    class Coin(Ins):
+    class Coin(OutputChange):
         needs = ()
 
         def scores(self, view):
@@ -109,7 +121,7 @@ def test_choosing_helps():
     """Squared losses tell too little where a record hardly moves its own answer; intervals of 500 rounds lie apart."""
     rates = {}
     for choose in (None, Outlying()):
-        game = Game(Law("heavy tails", heavy, size=40, outside=5), LeastSquares(), Exm(), choose=choose)
+        game = Game(Law("heavy tails", heavy, size=40, outside=5), LeastSquares(), LossChange(), choose=choose)
         rates[choose] = play(game, n=500, seed=2, workers=1).rows[0].success
     assert rates[Outlying()].lower > rates[None].upper
 
@@ -117,25 +129,25 @@ def test_choosing_helps():
 @pytest.mark.parametrize("flags", [{"single": True, "auxiliary": 5}, {"outside": True}, {"deletions": 2}])
 def test_other_games_have_nothing_to_choose(flags):
     with pytest.raises(BayesreconError, match="choose= must be a function"):
-        Game(DATA, LeastSquares(), Ins(), choose=Outlying(), **flags)
+        Game(DATA, LeastSquares(), OutputChange(), choose=Outlying(), **flags)
 
 
 @pytest.mark.parametrize("pair", [(1, 1), (0, 30), (-1, 2), (0,), (0.5, 1), "ab"])
 def test_wrong_choices_are_refused(pair):
     with pytest.raises(GameError, match="expected two different positions from 0 to 29"):
-        play(Game(DATA, LeastSquares(), Ins(), choose=lambda c: pair), n=1, workers=1)
+        play(Game(DATA, LeastSquares(), OutputChange(), choose=lambda c: pair), n=1, workers=1)
 
 
 def test_copies_may_not_be_chosen_where_challenges_are_distinct():
     data = table(np.repeat(RNG.normal(size=(10, 2)), 2, axis=0), np.repeat(RNG.normal(size=10), 2), share=1)
     same = lambda c: (0, next(j for j in range(1, 20) if (c.x[j] == c.x[0]).all()))  # noqa: E731
-    assert play(Game(data, LeastSquares(), Ins(), choose=same), n=4, workers=1).rows[0].ties == 4
+    assert play(Game(data, LeastSquares(), OutputChange(), choose=same), n=4, workers=1).rows[0].ties == 4
     with pytest.raises(GameError, match="no two different challenges"):
-        play(Game(data, LeastSquares(), Ins(), choose=same, distinct=True), n=1, workers=1)
+        play(Game(data, LeastSquares(), OutputChange(), choose=same, distinct=True), n=1, workers=1)
 
 
 def test_parameters_and_choices_go_together():
-    game = Game(DATA, LeastSquares(), (WhiteBox(), Exm()), others=True, choose=Outlying())
+    game = Game(DATA, LeastSquares(), (WhiteBox(), LossChange()), others=True, choose=Outlying())
     result = play(game, n=10, seed=1, workers=1)
     assert result["white box"].wins == 10
     assert "the records with the largest leverage" in result.variant

@@ -12,14 +12,14 @@ from sklearn.svm import SVR
 from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
-    Exm,
     Functions,
     Game,
-    Ins,
     Law,
     Likelihood,
     Logistic,
+    LossChange,
     ObjectivePerturbation,
+    OutputChange,
     OutputPerturbation,
     PosteriorDraw,
     ReconstructionGame,
@@ -48,7 +48,7 @@ OUTPUT = OutputPerturbation(1.0, 1.0, False)
 
 def against(learner, *players, **flags):
     """A game of the two canaries."""
-    players = players or (Exm(), Ins(), Likelihood())
+    players = players or (LossChange(), OutputChange(), Likelihood())
     return Game(VOTERS, learner, players, canaries=ASIDE, others=True, **flags)
 
 
@@ -81,7 +81,7 @@ def test_enough_noise_is_not_flagged():
 
 
 def test_without_a_promise_there_is_no_bound():
-    result = play(Game(NORMALS, Logistic(), Exm()), n=3, workers=1)
+    result = play(Game(NORMALS, Logistic(), LossChange()), n=3, workers=1)
     assert (result.claimed_epsilon, result.bound, result.failures) == (None, None, ())
     assert "bound" not in result.to_dataframe()
 
@@ -131,7 +131,7 @@ def test_a_learner_at_its_bound(epsilon):
 
 def test_the_best_of_several_pays_for_the_choice():
     result = play(against(OUTPUT), n=50, seed=3, workers=1)
-    alone = play(against(OUTPUT, Exm()), n=50, seed=3, workers=1)
+    alone = play(against(OUTPUT, LossChange()), n=50, seed=3, workers=1)
     row = result["Del-Inf-Exm"]
     assert row.success == alone["Del-Inf-Exm"].success == alone["Del-Inf-Exm"].simultaneous
     assert row.simultaneous.lower < row.success.lower < row.success.upper < row.simultaneous.upper
@@ -145,7 +145,7 @@ def test_the_best_of_several_pays_for_the_choice():
 def test_the_same_noise_twice_is_refused():
     for learner in (OUTPUT, ObjectivePerturbation(), PosteriorDraw(), Tells(1.0).claiming(1.0)):
         with pytest.raises(BayesreconError, match="uses the same noise twice, which cancels out"):
-            against(learner, Exm(), deletion=Retrain(fresh=False))
+            against(learner, LossChange(), deletion=Retrain(fresh=False))
     with pytest.raises(BayesreconError, match="uses the same noise twice"):
         ReconstructionGame(VOTERS, OUTPUT, DeletedLabel(), deletion=Retrain(fresh=False))
 
@@ -166,7 +166,7 @@ def test_another_deletion_has_no_bound():
     def forget(learner, fitted, records, rows, classes, seeds):
         return fitted
 
-    result = play(against(OUTPUT, Exm(), deletion=forget), n=2, workers=1)
+    result = play(against(OUTPUT, LossChange(), deletion=forget), n=2, workers=1)
     assert result.bound is None
     assert "for this deletion mechanism no bound is known" in result.warnings[0]
 
@@ -186,14 +186,14 @@ def test_users_promise_by_an_attribute():
     assert as_learner(Tube(), 0).epsilon is None
     for wrong in (0.0, -1.0, float("inf"), "1"):
         with pytest.raises(BayesreconError, match=r"epsilon=.*: expected a positive number"):
-            Game(NORMALS, ScikitLearner("theirs", LogisticRegression(), "probabilities", epsilon=wrong), Exm())
+            Game(NORMALS, ScikitLearner("theirs", LogisticRegression(), "probabilities", epsilon=wrong), LossChange())
 
 
 def test_a_private_scale_is_said():
     x, y = NORMALS.sample(np.random.default_rng(0), 40)
     for standardised in (True, False):
         data = table(x, y, standardised=standardised)
-        warned = play(Game(data, OUTPUT, Exm()), n=2, workers=1).warnings
+        warned = play(Game(data, OUTPUT, LossChange()), n=2, workers=1).warnings
         assert [w.startswith("columns were standardised over the whole table") for w in warned] == [True] * standardised
 
 
@@ -218,7 +218,7 @@ def test_public_bounds_scale_a_table():
 def test_canaries_are_the_challenges():
     seen = []
 
-    class Looks(Ins):
+    class Looks(OutputChange):
         def scores(self, view):
             seen.append((view.features, view.total, len(view.others.y)))
             return np.zeros(2)
@@ -241,9 +241,9 @@ def test_canaries_are_the_challenges():
 )
 def test_canaries_that_are_refused(canaries, flags, message):
     with pytest.raises(BayesreconError, match=message):
-        Game(VOTERS, OUTPUT, Exm(), canaries=canaries, **flags)
+        Game(VOTERS, OUTPUT, LossChange(), canaries=canaries, **flags)
     with pytest.raises(BayesreconError, match="canaries have 3 features, and unanimous records has 2"):
-        play(Game(VOTERS, OUTPUT, Exm(), canaries=(np.zeros((2, 3)), [0, 1])), n=1, workers=1)
+        play(Game(VOTERS, OUTPUT, LossChange(), canaries=(np.zeros((2, 3)), [0, 1])), n=1, workers=1)
 
 
 @pytest.mark.parametrize("outside", [False, True])

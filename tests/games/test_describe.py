@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from bayesrecon.games import Exm, Game, Ins, Law, LeastSquares, LinearLaw
-from bayesrecon.games.describe import described
+from bayesrecon.games import Game, Law, LeastSquares, LinearLaw, LossChange, OutputChange
+from bayesrecon.games.playing import described
 
 
 def scaled(x, by):
@@ -44,8 +44,8 @@ def factory(factor):
         lambda k: np.exp if k == 3 else np.log,
         lambda k: int if k == 3 else float,
         lambda k: np.float64(k),
-        lambda k: Game(Law("law", LinearLaw(k)), LeastSquares(), Ins()),
-        lambda k: Game(Law("law", LinearLaw()), LeastSquares(), (Exm(), Ins())[: k - 2]),
+        lambda k: Game(Law("law", LinearLaw(k)), LeastSquares(), OutputChange()),
+        lambda k: Game(Law("law", LinearLaw()), LeastSquares(), (LossChange(), OutputChange())[: k - 2]),
     ],
 )
 def test_equal_values_are_described_alike_and_others_otherwise(make):
@@ -57,7 +57,7 @@ def test_equal_values_are_described_alike_and_others_otherwise(make):
 @pytest.mark.slow
 def test_another_process_says_the_same():
     code = (
-        "import json; from bayesrecon.games import load; from bayesrecon.games.describe import described; "
+        "import json; from bayesrecon.games import load; from bayesrecon.games.playing import described; "
         "print(json.dumps(described(load('iris-forest'))))"
     )
     said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout]

@@ -18,9 +18,8 @@ from bayesrecon.games import (
     play,
 )
 from bayesrecon.games.approximate import NewtonStep
-from bayesrecon.games.compliance import ComplianceGame, Environment
+from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Environment, Watching
 from bayesrecon.games.data import Records
-from bayesrecon.games.environments import Clearing, Comparing, Watching
 from bayesrecon.games.playing import GameError
 
 LINE = Law("linear law", LinearLaw(3), size=40, outside=0)

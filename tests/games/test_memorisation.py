@@ -5,7 +5,18 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 from written import refused
 
-from bayesrecon.games import Exm, Game, Law, LeastSquares, Logistic, Neighbours, Shokri, TwoNormals, Yeom, play
+from bayesrecon.games import (
+    Game,
+    Law,
+    LeastSquares,
+    Logistic,
+    LossChange,
+    LossThreshold,
+    Neighbours,
+    ShadowModels,
+    TwoNormals,
+    play,
+)
 from bayesrecon.games.adversaries.label_only import LabelOnly
 from bayesrecon.games.answers import loss_of
 from bayesrecon.games.data import Records
@@ -45,7 +56,7 @@ def test_scores_of_random_training_have_limits():
 
 
 def test_labels_around_an_instance_tell_more_than_labels_at_it():
-    game = Game(NORMALS, Labels(Neighbours(1)), (Exm("zero-one"), LabelOnly()), auxiliary=None)
+    game = Game(NORMALS, Labels(Neighbours(1)), (LossChange("zero-one"), LabelOnly()), auxiliary=None)
     at, around = play(game, 100, workers=1).rows
     assert around.success.lower > 0.7 > at.success.upper
     assert at.ties > 20
@@ -58,14 +69,14 @@ def test_labels_around_an_instance_tell_more_than_labels_at_it():
 @pytest.mark.slow
 def test_membership_by_itself():
     """The nearest neighbour is right about every member, and errs about some of the others."""
-    game = MembershipGame(NORMALS, Neighbours(1), (Yeom(), Shokri(2)), records=10)
+    game = MembershipGame(NORMALS, Neighbours(1), (LossThreshold(), ShadowModels(2)), records=10)
     never, shadows = play(game, 40, workers=1).rows
     # No loss lies below a mean loss of zero.
     assert (never.wins, never.losses) == (400, 400)
     assert shadows.success.lower > 0.5
-    (guessing,) = play(MembershipGame(NORMALS, Logistic(1e-6), Yeom(), records=10), 80, workers=1).rows
+    (guessing,) = play(MembershipGame(NORMALS, Logistic(1e-6), LossThreshold(), records=10), 80, workers=1).rows
     assert guessing.success.upper < 0.6  # it has the share of its classes from its records, and nothing else
     few = Law("few", TwoNormals(), classes=2, size=30, outside=12)
     with pytest.raises(Exception, match="too few records for 10 members"):
-        play(MembershipGame(few, Logistic(), Shokri(2), records=10, auxiliary=5), 1, workers=1)
+        play(MembershipGame(few, Logistic(), ShadowModels(2), records=10, auxiliary=5), 1, workers=1)
     refused("needs membership attacks", MembershipGame, NORMALS, Logistic(), ())

@@ -7,12 +7,11 @@ import pytest
 
 from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games import Exm, Game, Ins, Law, LeastSquares, LinearLaw, play
-from bayesrecon.games.playing import GameError
-from bayesrecon.games.store import Store
+from bayesrecon.games import Game, Law, LeastSquares, LinearLaw, LossChange, OutputChange, play
+from bayesrecon.games.playing import GameError, Store
 
 DATA = Law("linear law", LinearLaw(3), size=20, outside=5)
-GAME = Game(DATA, LeastSquares(), (Exm("absolute"), Ins()), name="small")
+GAME = Game(DATA, LeastSquares(), (LossChange("absolute"), OutputChange()), name="small")
 
 
 def same(one, other):
@@ -38,7 +37,7 @@ def test_counts_add_up(whole):
 
 
 def test_who_else_plays_changes_nothing(whole):
-    alone = play(Game(DATA, LeastSquares(), Ins()), n=60, seed=5)
+    alone = play(Game(DATA, LeastSquares(), OutputChange()), n=60, seed=5)
     np.testing.assert_array_equal(alone.outcomes[:, 0], whole.outcomes[:, 1])
 
 
@@ -91,7 +90,7 @@ def test_a_killed_run_resumes_to_the_same_result(whole, tmp_path):
 def test_a_folder_of_another_game_is_refused(tmp_path):
     play(GAME, n=3, seed=5, folder=tmp_path)
     with pytest.raises(BayesreconError, match="contains rounds of another game; name another folder"):
-        play(Game(DATA, LeastSquares(2.0), Ins()), n=3, seed=5, folder=tmp_path)
+        play(Game(DATA, LeastSquares(2.0), OutputChange()), n=3, seed=5, folder=tmp_path)
     with pytest.raises(BayesreconError, match=r"with another seed \(5\)"):
         play(GAME, n=3, seed=6, folder=tmp_path)
     chunk = min(tmp_path.glob("rounds-*.npz"))
@@ -122,7 +121,7 @@ def test_a_learner_that_raises_is_named_by_its_round(whole, tmp_path, monkeypatc
     from bayesrecon.games.outcome import generator
 
     private, _ = DATA.draw(generator(5, 41))
-    game = Game(DATA, Fails(), (Exm("absolute"), Ins()), name="small")
+    game = Game(DATA, Fails(), (LossChange("absolute"), OutputChange()), name="small")
     monkeypatch.setitem(globals(), "FORBIDDEN", private.y)
     with pytest.raises(GameError, match=r"^round 41 \(seed 5\) failed: ValueError: no such luck; 1 failed") as caught:
         play(game, n=60, seed=5, folder=tmp_path)
@@ -137,7 +136,7 @@ def test_a_learner_that_raises_is_named_by_its_round(whole, tmp_path, monkeypatc
 
 
 def test_a_learner_that_always_raises_is_given_up():
-    game = Game(DATA, (lambda x, y, seed: 1 / 0, lambda model, x: x[:, 0]), Ins())
+    game = Game(DATA, (lambda x, y, seed: 1 / 0, lambda model, x: x[:, 0]), OutputChange())
     with pytest.raises(
         GameError, match=r"round 0 \(seed 0\) failed: ZeroDivisionError.* 0 of 500 were played"
     ) as caught:
@@ -149,7 +148,7 @@ def test_what_rounds_warn_of_is_told_once():
     from sklearn.neural_network import MLPRegressor
 
     learner = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=2)
-    result = play(Game(DATA, learner, Ins()), n=3, workers=1)
+    result = play(Game(DATA, learner, OutputChange()), n=3, workers=1)
     (note,) = result.warnings
     assert note.startswith("training stopped before it converged")
     assert note.endswith("(3 rounds)")

@@ -15,9 +15,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, load, shipped
 from bayesrecon.models.catalogue import gaussian_linear, glm, logistic, mixtures
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.posteriors.made.database import posterior_info, read_data, read_reference_draws
-from bayesrecon.posteriors.made.nuts import check_records
-from bayesrecon.posteriors.made.programs import served_by
+from bayesrecon.posteriors.fitting.database import posterior_info, read_data, read_reference_draws
+from bayesrecon.posteriors.fitting.nuts import check_records
+from bayesrecon.posteriors.fitting.programs import served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import x64
 

@@ -14,8 +14,8 @@ from bayesrecon.divergence.score import gradients
 from bayesrecon.models import load
 from bayesrecon.models.catalogue import curves, occupancy, series
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.made.database import has_reference_draws, posterior_names
-from bayesrecon.posteriors.made.programs import entry_of
+from bayesrecon.posteriors.fitting.database import has_reference_draws, posterior_names
+from bayesrecon.posteriors.fitting.programs import entry_of
 from bayesrecon.precision import x64
 from bayesrecon.types import simulated
 

@@ -14,7 +14,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro, load, tempered
 from bayesrecon.posteriors import from_arviz, from_draws, gaussian
-from bayesrecon.posteriors.made.nuts import save_draws
+from bayesrecon.posteriors.fitting.nuts import save_draws
 from bayesrecon.precision import x64
 
 RNG = np.random.default_rng(11)

@@ -13,8 +13,8 @@ from scipy import stats
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrecon.models import load
-from bayesrecon.posteriors.made.nuts import check_records
-from bayesrecon.posteriors.made.programs import served_by
+from bayesrecon.posteriors.fitting.nuts import check_records
+from bayesrecon.posteriors.fitting.programs import served_by
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 

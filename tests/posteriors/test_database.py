@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from written import BETA, CHAINS, LP, SIGMA, draws_or_complaint, refused, same
 
 from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.formats import read_draws
-from bayesrecon.posteriors.made.database import (
+from bayesrecon.posteriors.fitting.database import (
     open_database,
     posterior_info,
     posterior_names,
     read_data,
     read_reference_draws,
 )
+from bayesrecon.posteriors.formats import read_draws
 from bayesrecon.untrusted import json_file
 
 

@@ -15,7 +15,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, from_numpyro
 from bayesrecon.posteriors import from_guide, from_posteriordb
-from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.fitting.database import read_data
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 

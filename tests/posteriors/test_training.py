@@ -7,7 +7,7 @@ from predictors import CASES, SCORE, X, make
 from bayesrecon.divergence.outer_products import penalty_of, split_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import dirac, from_sklearn, retrain_without, train
-from bayesrecon.posteriors.made import training
+from bayesrecon.posteriors.fitting import training
 
 
 @pytest.mark.parametrize("loss", CASES)
@@ -60,7 +60,7 @@ def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
     outputs, y, *_ = CASES["softmax"]
     whole = train(make("softmax", outputs), {"x": X, "y": y})
     one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    monkeypatch.setattr("bayesrecon.posteriors.made.newton.FULL", 0)
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.newton.FULL", 0)
     other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
     np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
 

@@ -18,8 +18,8 @@ from bayesrecon.attacks.records.candidates import (
     readout,
 )
 from bayesrecon.attacks.records.dense import units_of
+from bayesrecon.attacks.records.row_parameters import make_slots
 from bayesrecon.attacks.records.rows import Rows, make_rows
-from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.solution_noise import Noise, noise_of
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly

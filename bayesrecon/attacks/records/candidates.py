@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Shaped
 
+from bayesrecon.attacks.records.row_parameters import RowParameters
 from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
-from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.score import log_liks, slopes
 from bayesrecon.model import Records, simulated
@@ -93,7 +93,7 @@ class Candidates:
         return values[rows, best], marginal[rows, best], np.einsum("nd,nd->n", equal[rows, best], self.prior)
 
 
-def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator) -> Readout:
+def readout(release: Release, rows: Rows, slots: RowParameters, rng: np.random.Generator) -> Readout:
     """Fit the unknown fields as affine functions of the amplitudes."""
     probes = combinations(rows.unknown)
     if probes is None:
@@ -135,7 +135,7 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
 
 
 def candidates_of(
-    release: Release, rows: Rows, slots: Slots, read: Readout, around: Around, expected: Around
+    release: Release, rows: Rows, slots: RowParameters, read: Readout, around: Around, expected: Around
 ) -> Candidates | None:
     """All combinations of values if there are few, or else those in windows; None if there are too many.
 
@@ -240,7 +240,7 @@ def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -
     return shift + mean, np.nan_to_num(np.sqrt(square / atoms.size - mean**2), nan=np.inf)
 
 
-def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
+def _amplitudes(release: Release, rows: Rows, slots: RowParameters, values: Records) -> np.ndarray:
     """Amplitudes `(N, C, p)` of values `{field: (N, C)}`; not finite for illegal values."""
     n, choices = next(iter(values.values())).shape
     theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]

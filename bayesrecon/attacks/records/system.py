@@ -23,7 +23,7 @@ from jaxtyping import Float
 from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
 from bayesrecon.attacks.records.dense import halves_of, solved
 from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
-from bayesrecon.attacks.records.slots import Slots
+from bayesrecon.attacks.records.row_parameters import RowParameters
 from bayesrecon.divergence.score import Pairs, base_scores, curvatures
 from bayesrecon.divergence.touched import scatter
 from bayesrecon.errors import BayesreconError, check_memory, memory
@@ -73,7 +73,7 @@ class System:
     """
 
     release: Release
-    slots: Slots
+    slots: RowParameters
     base: Records
     pairs: Pairs
     gram: np.ndarray | Blocks
@@ -165,7 +165,7 @@ class System:
 
 def make_system(
     release: Release,
-    slots: Slots,
+    slots: RowParameters,
     base: Records,
     pairs: Pairs,
     progress: Progress | None = None,
@@ -253,7 +253,7 @@ def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np
 
 
 def _blocks(
-    release: Release, slots: Slots, base: Records, pairs: Pairs, label: str, progress: Progress | None
+    release: Release, slots: RowParameters, base: Records, pairs: Pairs, label: str, progress: Progress | None
 ) -> Iterator[Block]:
     theta = np.asarray(release.theta)
     chunk = int(np.clip(_BLOCK // max(slots.width * len(slots.index), 1), _FEWEST, _MOST))

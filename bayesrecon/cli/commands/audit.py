@@ -215,8 +215,8 @@ def _sources(files: list[str], download: bool) -> "tuple[list[str | list[str] | 
 
 def _reference(name: str, download: bool) -> "tuple[Draws, Model]":
     """Reference draws of a posteriordb posterior, and its model."""
-    from bayesrecon.posteriors.made.database import open_database, read_reference_draws
-    from bayesrecon.posteriors.made.programs import served_by
+    from bayesrecon.posteriors.fitting.database import open_database, read_reference_draws
+    from bayesrecon.posteriors.fitting.programs import served_by
 
     database = open_database(download=download)
     return read_reference_draws(database, name), served_by(database, name).model

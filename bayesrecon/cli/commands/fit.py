@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
-    from bayesrecon.posteriors.made.fitted import Run
-    from bayesrecon.posteriors.made.nuts import ChainMethod, Convergence
+    from bayesrecon.posteriors.fitting.fitted import Run
+    from bayesrecon.posteriors.fitting.nuts import ChainMethod, Convergence
     from bayesrecon.releases import PosteriorDraws
 
 
@@ -64,8 +64,8 @@ def fit(
     (BAYESRECON_CACHE), where every command finds it by name.
     """
     from bayesrecon.cli import console
-    from bayesrecon.posteriors.made.fitted import Run
-    from bayesrecon.posteriors.made.nuts import check_run, convergence
+    from bayesrecon.posteriors.fitting.fitted import Run
+    from bayesrecon.posteriors.fitting.nuts import check_run, convergence
 
     if out is not None:
         check_suffix(out, (".nc",), "--out")
@@ -98,7 +98,7 @@ def fit(
         }
         release = _from_data(model, data, sampling, seed, response, covariates, settings)
     if out is not None:
-        from bayesrecon.posteriors.made.nuts import save_draws
+        from bayesrecon.posteriors.fitting.nuts import save_draws
 
         length = release.size // chains
         # Without the seed: whoever guesses the data could draw again, and compare.
@@ -132,7 +132,7 @@ def _messages(release: "PosteriorDraws") -> dict[str, list[str]]:
 
 
 def _chain_method(name: str) -> "ChainMethod":
-    from bayesrecon.posteriors.made.nuts import ChainMethod
+    from bayesrecon.posteriors.fitting.nuts import ChainMethod
 
     for method in get_args(ChainMethod):
         if name == method:
@@ -142,9 +142,9 @@ def _chain_method(name: str) -> "ChainMethod":
 
 def _by_name(name: str, run: "Run", refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
-    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_info
-    from bayesrecon.posteriors.made.fitted import fitted
-    from bayesrecon.posteriors.made.programs import served_by
+    from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database, posterior_info
+    from bayesrecon.posteriors.fitting.fitted import fitted
+    from bayesrecon.posteriors.fitting.programs import served_by
 
     database = open_database()
     posterior_info(database, name)
@@ -164,7 +164,7 @@ def _from_data(
     settings: str | None,
 ) -> "PosteriorDraws":
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.made.nuts import check_records, nuts
+    from bayesrecon.posteriors.fitting.nuts import check_records, nuts
 
     target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
     records = check_records(target, records)

@@ -32,7 +32,7 @@ def posteriors(
 
     from bayesrecon.cli import console
     from bayesrecon.models import shipped
-    from bayesrecon.posteriors.made.database import open_database, posterior_info, posterior_names
+    from bayesrecon.posteriors.fitting.database import open_database, posterior_info, posterior_names
 
     if verdict:
         return _show_verdicts(names or [], build=build, workers=workers, json=json)

@@ -37,7 +37,7 @@ from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
-from bayesrecon.posteriors.made.nuts import check_records, nuts
+from bayesrecon.posteriors.fitting.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
 from bayesrecon.results.sanitised import Sanitised

@@ -38,7 +38,7 @@ class LabelOnly(Adversary):
 
     def scores(self, view: View) -> np.ndarray:
         if view.answers == VALUES:
-            raise BayesreconError("the label-only adversary is for classifiers; for a regression use Ins or Exm")
+            raise BayesreconError("LabelOnly is for classifiers; for a regression use OutputChange or LossChange")
         x, y = view.features, view.labels
         noise = view.rng.normal(size=(self.count, x.shape[1])) * self.spread * view.auxiliary.x.std(axis=0)
         points = (x[:, None] + np.concatenate([np.zeros((1, x.shape[1])), noise])).reshape(-1, x.shape[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import Part, entry_of_bytes
-from bayesrecon.posteriors.fits.saved.kept import kept
+from bayesrecon.posteriors.fits.saved.stored_data import kept
 from bayesrecon.posteriors.roles import RECORD
 from bayesrecon.posteriors.siblings import joined
 

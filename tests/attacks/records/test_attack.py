@@ -15,7 +15,7 @@ from bayesrecon.evaluate import score_records
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.models.registry import find
 from bayesrecon.posteriors import from_draws, from_posteriordb, nuts
-from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.posteriors.fitting.database import open_database, read_data
 from bayesrecon.types import PosteriorDraws, TrainedParameter
 
 

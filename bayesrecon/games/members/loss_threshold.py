@@ -11,7 +11,7 @@ from bayesrecon.games.view import View
 
 
 @dataclass(frozen=True)
-class Yeom(Membership):
+class LossThreshold(Membership):
     """A record is a member if its loss is below the mean training loss (Yeom et al. 2018, adversary 1).
 
     The mean training loss is that of a model that the adversary trains on auxiliary records.
@@ -34,5 +34,5 @@ class Yeom(Membership):
 
 
 ADVERSARIES = {
-    "yeom": ("reduction to membership by labels: loss below the mean training loss", Reduction(Yeom(), LABELS))
+    "yeom": ("reduction to membership by labels: loss below the mean training loss", Reduction(LossThreshold(), LABELS))
 }

@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.models.losses import named_leaves
-from bayesrecon.posteriors.made.training import Trained
+from bayesrecon.posteriors.fitting.training import Trained
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import in_float64
 

@@ -11,11 +11,11 @@ from bayesrecon.errors import BayesreconError, MissingExtraError, reading
 from bayesrecon.model import Model, Records
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.registry import load, shipped
-from bayesrecon.posteriors.made.database import check_name, is_inside, is_present, posterior_info, read_data
+from bayesrecon.posteriors.fitting.database import check_name, is_inside, is_present, posterior_info, read_data
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
-    from bayesrecon.posteriors.made.database import Database
+    from bayesrecon.posteriors.fitting.database import Database
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def served_by(database: "Database", name: str, *, program: bool = False) -> Serv
         BayesreconError: there is no such posterior; or no model is shipped, and the program or its data are not in this
             copy, or `models.stan_data` refuses the program.
 
-    >>> from bayesrecon.posteriors.made.database import open_database
+    >>> from bayesrecon.posteriors.fitting.database import open_database
     >>> served_by(open_database(), "kidiq-kidscore_momiq").model.coordinates
     ('beta[1]', 'beta[2]', 'sigma')
     """
@@ -98,7 +98,7 @@ def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
     Raises:
         BayesreconError: the program or the data are not in this copy, or `models.stan_data` refuses them.
 
-    >>> from bayesrecon.posteriors.made.database import open_database
+    >>> from bayesrecon.posteriors.fitting.database import open_database
     >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")
     >>> model.coordinates, len(records["kid_score"])
     (('beta[1]', 'beta[2]', 'sigma'), 434)

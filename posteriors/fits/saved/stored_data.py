@@ -11,7 +11,7 @@ from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TOTAL
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredData:
     """Content of an attribute.
 
     Attributes:
@@ -42,15 +42,15 @@ _CATEGORY = "the mean outcome of a category: of a category with one record, that
 
 _GP, _TREES = r"GaussianProcess|_BinaryGaussian", r"\.Tree$|TreePredictor"
 
-_ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
+_ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
     (
-        Kept(CUT, _SPLIT, "onnx"),
+        StoredData(CUT, _SPLIT, "onnx"),
         """
         nodes_values
         """,
     ),
     (
-        Kept(LEAF, _LEAVES, "onnx"),
+        StoredData(LEAF, _LEAVES, "onnx"),
         """
         target_weights class_weights leaf_weights target_ids class_ids nodes_featureids nodes_truenodeids
         nodes_falsenodeids nodes_nodeids nodes_hitrates nodes_modes nodes_treeids class_nodeids target_nodeids
@@ -58,73 +58,73 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(ESTIMATE, "estimates", "onnx"),
+        StoredData(ESTIMATE, "estimates", "onnx"),
         """
         coefficients intercepts rho prob_a prob_b kernel_params
         """,
     ),
     (
-        Kept(ESTIMATE, "estimates", "pmml"),
+        StoredData(ESTIMATE, "estimates", "pmml"),
         """
         intercept coefficient beta absoluteValue alternateBinaryTargetCategory
         """,
     ),
     (
-        Kept(LEAF, _LEAVES, "pmml"),
+        StoredData(LEAF, _LEAVES, "pmml"),
         """
         recordCount score confidence probability
         """,
     ),
     (
-        Kept(CUT, _SPLIT, "pmml"),
+        StoredData(CUT, _SPLIT, "pmml"),
         """
         value
         """,
     ),
     (
-        Kept(CUT, _EXTREME, "pmml"),
+        StoredData(CUT, _EXTREME, "pmml"),
         """
         leftMargin rightMargin minValue maxValue minimum maximum
         """,
     ),
     (
-        Kept(TOTAL, _MEANS, "pmml"),
+        StoredData(TOTAL, _MEANS, "pmml"),
         """
         numberOfRecords totalFreq missingFreq invalidFreq populationSize size mean variance standardDeviation count
         """,
     ),
     (
-        Kept(RECORD, _MARGIN, "onnx"),
+        StoredData(RECORD, _MARGIN, "onnx"),
         """
         support_vectors
         """,
     ),
     (
-        Kept(RECORD, _ROWS, ""),
+        StoredData(RECORD, _ROWS, ""),
         """
         _fit_X X_train_ X_fit_ X_ training_data_
         """,
     ),
     (
-        Kept(RECORD, _TARGETS, ""),
+        StoredData(RECORD, _TARGETS, ""),
         """
         _y y_train_ transduction_
         """,
     ),
     (
-        Kept(RECORD, _MARGIN, ""),
+        StoredData(RECORD, _MARGIN, ""),
         """
         support_vectors_ _support_vectors
         """,
     ),
     (
-        Kept(RECORD, _WEIGHT, rf"SV[CRM]|KernelRidge|KernelPCA|LabelSpreading|{_GP}"),
+        StoredData(RECORD, _WEIGHT, rf"SV[CRM]|KernelRidge|KernelPCA|LabelSpreading|{_GP}"),
         """
         dual_coef_ _dual_coef_ alpha_ L_ eigenvectors_ W_sr_ pi_ f_cached
         """,
     ),
     (
-        Kept(RECORD, _EACH, ""),
+        StoredData(RECORD, _EACH, ""),
         """
         labels_ embedding_ affinity_matrix_ dist_matrix_ core_sample_indices_ negative_outlier_factor_
         _distances_fit_X_ _neighbors_indices_fit_X_ _lrd _mask_fit_X label_distributions_ inlier_mask_ raw_support_
@@ -133,19 +133,19 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(RECORD, "which of the training rows it keeps", ""),
+        StoredData(RECORD, "which of the training rows it keeps", ""),
         """
         support_
         """,
     ),
     (
-        Kept(RECORD, _ROWS, "DBSCAN|Nystroem|OPTICS"),
+        StoredData(RECORD, _ROWS, "DBSCAN|Nystroem|OPTICS"),
         """
         components_
         """,
     ),
     (
-        Kept(ESTIMATE, "estimates", ""),
+        StoredData(ESTIMATE, "estimates", ""),
         """
         components_ coef_ intercept_ coefs_ intercepts_ coefs_paths_ coef_path_ params params_ normalized_cov_params
         confidence_intervals_ _best_coefs _best_intercepts _optimizer sign_ cov_params_default cov_params bse
@@ -161,25 +161,25 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(RECORD, "values of single records, between which it interpolates", "Isotonic|interp"),
+        StoredData(RECORD, "values of single records, between which it interpolates", "Isotonic|interp"),
         """
         X_thresholds_ y_thresholds_ X_min_ X_max_ f_
         """,
     ),
     (
-        Kept(CUT, _QUANTILES, ""),
+        StoredData(CUT, _QUANTILES, ""),
         """
         quantiles_ references_
         """,
     ),
     (
-        Kept(RECORD, _TABLE, ""),
+        StoredData(RECORD, _TABLE, ""),
         """
         frame orig_endog orig_exog endog exog
         """,
     ),
     (
-        Kept(RECORD, _MODEL, "statsmodels"),
+        StoredData(RECORD, _MODEL, "statsmodels"),
         """
         wendog wexog pinv_wexog resid wresid fittedvalues mu hat_matrix_diag resid_response _freq_weights
         _var_weights _iweights freq_weights var_weights endog_re exog_re exog_vc groups row_labels missing_row_idx
@@ -189,7 +189,9 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(RECORD, "a fit of lifelines keeps durations, events, or a step of its curve for each", "lifelines|pandas"),
+        StoredData(
+            RECORD, "a fit of lifelines keeps durations, events, or a step of its curve for each", "lifelines|pandas"
+        ),
         """
         durations event_observed event_table survival_function_ cumulative_density_ timeline entry baseline_hazard_
         baseline_cumulative_hazard_ baseline_survival_ _predicted_partial_hazards_ _central_values weights
@@ -198,13 +200,13 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(CUT, _SPLIT, ""),
+        StoredData(CUT, _SPLIT, ""),
         """
         threshold num_threshold bin_thresholds_ bin_edges_
         """,
     ),
     (
-        Kept(LEAF, _LEAVES, _TREES),
+        StoredData(LEAF, _LEAVES, _TREES),
         """
         values value left_child right_child max_depth node_count feature impurity n_node_samples weighted_n_node_samples
         missing_go_to_left left_cat_bitset right_cat_bitset raw_left_cat_bitsets binned_left_cat_bitsets count
@@ -212,7 +214,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(
+        StoredData(
             LEAF,
             "trees as their own library writes them, which is not read; leaves of one record hold its outcome",
             "xgboost|lightgbm",
@@ -222,25 +224,25 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(LEAF, _CATEGORY, ""),
+        StoredData(LEAF, _CATEGORY, ""),
         """
         encodings_ mapping ordinal_encoder
         """,
     ),
     (
-        Kept(CUT, _EXTREME, ""),
+        StoredData(CUT, _EXTREME, ""),
         """
         data_min_ data_max_ data_range_ max_abs_ min_
         """,
     ),
     (
-        Kept(TOTAL, "means, or medians and most frequent values, which are values of records", ""),
+        StoredData(TOTAL, "means, or medians and most frequent values, which are values of records", ""),
         """
         statistics_ center_ _fill_dtype initial_imputer_
         """,
     ),
     (
-        Kept(TOTAL, _MEANS, ""),
+        StoredData(TOTAL, _MEANS, ""),
         """
         mean_ var_ scale_ n_samples_seen_ epsilon_ within_class_std_dev_ deviations_ K_fit_all_ _tol sparsity
         bandwidth theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_ centroids_ location_
@@ -252,7 +254,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(TOTAL, _SCORES, ""),
+        StoredData(TOTAL, _SCORES, ""),
         """
         llf llnull aic bic bic_llf bic_deviance ssr ess centered_tss uncentered_tss rsquared rsquared_adj fvalue
         f_pvalue mse_model mse_resid mse_total deviance null_deviance pearson_chi2 null scale fopt eigenvals
@@ -265,20 +267,20 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
-        Kept(ESTIMATE, "weights of a network", "torch|OrderedDict|^$"),
+        StoredData(ESTIMATE, "weights of a network", "torch|OrderedDict|^$"),
         """
         weight bias running_mean running_var _parameters _buffers weight_ih_l0 weight_hh_l0 bias_ih_l0 bias_hh_l0
         in_proj_weight in_proj_bias
         """,
     ),
     (
-        Kept(TOTAL, "averages of the gradients of the last batches of records", ""),
+        StoredData(TOTAL, "averages of the gradients of the last batches of records", ""),
         """
         exp_avg exp_avg_sq momentum_buffer square_avg max_exp_avg_sq
         """,
     ),
     (
-        Kept(SEED, "whoever guesses the data can fit again, and compare", ""),
+        StoredData(SEED, "whoever guesses the data can fit again, and compare", ""),
         """
         random_state _random_state _seeds _random_seed _feature_subsample_rng _rng random_state_ rng _random seed
         """,
@@ -287,8 +289,8 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
 """Kinds of stored data, and the names of attributes that hold them."""
 
 
-def _by_name() -> dict[str, list[Kept]]:
-    result: dict[str, list[Kept]] = {}
+def _by_name() -> dict[str, list[StoredData]]:
+    result: dict[str, list[StoredData]] = {}
     for entry, names in _ATTRIBUTES:
         for name in names.split():
             result.setdefault(name, []).append(entry)
@@ -303,7 +305,7 @@ _GENERATOR = re.compile(r"RandomState|MT19937|PCG64|Generator$|bit_generator", r
 _PARTS = re.compile(r"[./]")
 
 
-def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
+def kept(where: str, of: str, owners: tuple[str, ...]) -> StoredData | None:
     """The entry of an item; None if its attribute is unknown.
 
     Args:
@@ -317,12 +319,12 @@ def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
     True
     """
     if _TREE_OF_POINTS.search(of):
-        return Kept(RECORD, "a tree of points keeps the training rows, and boxes around them")
+        return StoredData(RECORD, "a tree of points keeps the training rows, and boxes around them")
     if _GENERATOR.search(of):
         return KEPT["random_state"][0]
     classes = " ".join((of, *owners))
     if "pmml.Row" in classes:
-        return Kept(RECORD, _ROWS)
+        return StoredData(RECORD, _ROWS)
     for name in reversed(_PARTS.split(where)):
         for entry in KEPT.get(name, ()):
             if not entry.of or re.search(entry.of, classes) or (entry.of.endswith("^$") and not classes.strip()):

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from bayesrecon.arrays import Key
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
+from bayesrecon.posteriors.fitting.cache import cache_folder, cache_path, store, versions
+from bayesrecon.posteriors.fitting.nuts import Convergence, check_records, sample
+from bayesrecon.posteriors.fitting.programs import served_by
 from bayesrecon.posteriors.formats.npz import read_npz
-from bayesrecon.posteriors.made.cache import cache_folder, cache_path, store, versions
-from bayesrecon.posteriors.made.nuts import Convergence, check_records, sample
-from bayesrecon.posteriors.made.programs import served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
 if TYPE_CHECKING:
-    from bayesrecon.posteriors.made.database import Database
+    from bayesrecon.posteriors.fitting.database import Database
 
 
 Say = Callable[[str], None]

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
-from bayesrecon.posteriors.made.database import (
+from bayesrecon.posteriors.fitting.database import (
     has_reference_draws,
     open_database,
     posterior_info,
     read_reference_draws,
 )
-from bayesrecon.posteriors.made.fitted import fitted
-from bayesrecon.posteriors.made.programs import OwnProgram, Served, served_by
+from bayesrecon.posteriors.fitting.fitted import fitted
+from bayesrecon.posteriors.fitting.programs import OwnProgram, Served, served_by
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 
 if TYPE_CHECKING:
-    from bayesrecon.posteriors.made.database import Database
+    from bayesrecon.posteriors.fitting.database import Database
 
 
 def from_posteriordb(

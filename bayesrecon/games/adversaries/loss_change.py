@@ -11,7 +11,7 @@ from bayesrecon.games.view import View
 
 
 @dataclass(frozen=True)
-class Exm(Adversary):
+class LossChange(Adversary):
     """Del-Inf-Exm (Gao et al. 2022, algorithm 3.2): `s = l(h', e) - l(h, e)`; the record of larger s was deleted.
 
     Attributes:
@@ -33,7 +33,10 @@ class Exm(Adversary):
 
 
 ADVERSARIES = {
-    "exm": ("the challenge whose loss increases more was deleted (Del-Inf-Exm): squared, log or hinge loss", Exm()),
-    "exm-absolute": ("the same with the absolute loss, for a regression", Exm("absolute")),
-    "exm-hinge": ("the same with the hinge loss", Exm("hinge")),
+    "exm": (
+        "the challenge whose loss increases more was deleted (Del-Inf-Exm): squared, log or hinge loss",
+        LossChange(),
+    ),
+    "exm-absolute": ("the same with the absolute loss, for a regression", LossChange("absolute")),
+    "exm-hinge": ("the same with the hinge loss", LossChange("hinge")),
 }

@@ -11,7 +11,7 @@ from bayesrecon.games.view import View
 
 
 @dataclass(frozen=True)
-class Ins(Adversary):
+class OutputChange(Adversary):
     """Del-Inf-Ins (Gao et al. 2022, algorithm 3.4): `s = |h(x) - h'(x)|`, summed over classes.
 
     Labels are not needed.
@@ -29,4 +29,6 @@ class Ins(Adversary):
         return distance(before, view.ask.after(view.features))
 
 
-ADVERSARIES = {"ins": ("the challenge whose answer changes more was deleted (Del-Inf-Ins); needs no labels", Ins())}
+ADVERSARIES = {
+    "ins": ("the challenge whose answer changes more was deleted (Del-Inf-Ins); needs no labels", OutputChange())
+}

@@ -19,7 +19,7 @@ _FEWEST = 4
 
 
 @dataclass(frozen=True)
-class Shokri(Membership):
+class ShadowModels(Membership):
     """Shadow models, and one attack classifier per class on probability vectors (Shokri et al. 2017).
 
     Every shadow model is trained on a random half of the auxiliary records. Its answers to that half are "in", and
@@ -40,7 +40,7 @@ class Shokri(Membership):
 
     def prepare(self, view: View) -> NonMembership:
         if view.answers == VALUES:
-            raise BayesreconError("Shokri's attack needs a classifier; for a regression use Yeom or LiRA")
+            raise BayesreconError("Shokri's attack needs a classifier; for a regression use LossThreshold or LiRA")
         public = view.auxiliary
         if len(public.y) < 4:
             raise BayesreconError(f"Shokri's attack needs at least four auxiliary records, got {len(public.y)}")
@@ -78,6 +78,6 @@ class Shokri(Membership):
 
 
 ADVERSARIES = {
-    "shokri": ("reduction to membership by confidences: 8 shadow models", Reduction(Shokri(), CONFIDENCES)),
-    "shokri-labels": ("the same by labels", Reduction(Shokri(), LABELS)),
+    "shokri": ("reduction to membership by confidences: 8 shadow models", Reduction(ShadowModels(), CONFIDENCES)),
+    "shokri-labels": ("the same by labels", Reduction(ShadowModels(), LABELS)),
 }

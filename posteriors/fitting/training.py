@@ -16,7 +16,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.divergence.outer_products import join, split_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.made.newton import FULL, Objective, Preconditioner, newton
+from bayesrecon.posteriors.fitting.newton import FULL, Objective, Preconditioner, newton
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 

@@ -31,7 +31,7 @@ _SHARED = 0.5  # a coordinate is shared if more than this share of the rows depe
 
 
 @dataclass(frozen=True)
-class Slots:
+class RowParameters:
     """The coordinates that each row depends on.
 
     Attributes:
@@ -67,7 +67,7 @@ class Slots:
         return np.concatenate([self.basis, np.eye(self.basis.shape[1])[self.untouched]])
 
     def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Slots and rows of each set of rows that share coordinates."""
+        """Coordinates and rows of each set of rows that share coordinates."""
         sets: dict[bytes, tuple[list[int], np.ndarray]] = {}
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
@@ -86,8 +86,10 @@ class Slots:
         return scipy.sparse.csr_array((entries, (np.concatenate(rows), column)), shape)
 
 
-def make_slots(model: Model, theta: Float[np.ndarray, "T d"], metric: Float[np.ndarray, "d d"], pairs: Pairs) -> Slots:
-    """Slots of the features of `pairs`.
+def make_slots(
+    model: Model, theta: Float[np.ndarray, "T d"], metric: Float[np.ndarray, "d d"], pairs: Pairs
+) -> RowParameters:
+    """The coordinates that the features of `pairs` depend on.
 
     Args:
         theta: `(T, d)` atoms.
@@ -116,4 +118,4 @@ def make_slots(model: Model, theta: Float[np.ndarray, "T d"], metric: Float[np.n
         basis[np.ix_(members, dependent[members])] = (vectors / np.sqrt(values)).T * scale[dependent[members]]
     colour, index = coloured(touched)
     colours = np.stack([basis[colour == c].sum(axis=0) for c in range(len(index))])
-    return Slots(basis, np.ascontiguousarray(index.T), colours, np.flatnonzero(shared), untouched)
+    return RowParameters(basis, np.ascontiguousarray(index.T), colours, np.flatnonzero(shared), untouched)

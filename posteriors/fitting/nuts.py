@@ -14,7 +14,7 @@ from bayesrecon.arrays import Array, Key
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Identity, Model, Records
-from bayesrecon.posteriors.made.nuts_chains import ChainMethod, Settings, sampled
+from bayesrecon.posteriors.fitting.nuts_chains import ChainMethod, Settings, sampled
 from bayesrecon.posteriors.named_draws import named_draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
