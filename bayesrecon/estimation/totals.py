@@ -25,6 +25,8 @@ from bayesrecon.model import Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.draws_on_disk import column_blocks
 
+_ROUNDING = 1e-8  # of an influence, relative to its spread
+_ROUNDED = 1e-12  # of a total, relative to that of records of the same size without cancellation
 _SPAN_TOLERANCE = 1e-7  # relative, of what rounding leaves of a function that equations span
 # Ratio of the floor to the standard error that is tolerated where the spectrum decays; in theory it is at most one.
 _LARGEST_FLOOR_RATIO = 10.0
@@ -56,8 +58,8 @@ class SampledTotals(Totals):
     Attributes:
         directions: `(r, P)` coefficients of the parts in the basis; the influence is the residual along them.
         influence: `(T, P)` influence of each atom.
-        spread: `(P,)` standard deviation of the influence before exact knowledge was used, the scale of rounding
-            errors.
+        rounding: `(P,)` bounds on the rounding errors of the totals, by the spread of their influence before exact
+            knowledge was used, and by the size of what is summed.
         unseen: `(Q, P)` residual of the projection of the parts at the probes, times the number of records. If the
             spectrum decays, it is multiplied by the possible deviation of the records' distribution from the probes'.
         beyond: the same at the more distant records at which visibility is computed.
@@ -69,7 +71,7 @@ class SampledTotals(Totals):
 
     directions: Float[np.ndarray, "r P"]
     influence: Influence
-    spread: Float[np.ndarray, " P"]
+    rounding: Float[np.ndarray, " P"]
     unseen: Float[np.ndarray, "Q P"]
     beyond: np.ndarray
     floor: Float[np.ndarray, "P P"]
@@ -151,10 +153,12 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         for i, name in enumerate(library.parts):
             if name in constraints.parts:
                 totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
+                spread[i] = 0.0
                 for array in (combined, directions, unseen, beyond, floor, floor.T):
                     array[:, i] = 0.0
     # The residual of one record, times the number of records.
     number = knowledge.total or abs(totals[library.index(["1"])])
+    size_of_terms = number * np.sqrt(np.mean(values[:, :count] ** 2, axis=0))
     if solved.ridge is not None:
         number = number * deviation(solved.cross, solved.target, solved.ridge, float(np.squeeze(number)))
     return SampledTotals(
@@ -165,7 +169,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         decays=solved.ridge is not None,
         directions=directions,
         influence=Influence(raw, combined, embedding.weights),
-        spread=spread,
+        rounding=np.fmax(_ROUNDING * spread, _ROUNDED * np.where(np.isfinite(size_of_terms), size_of_terms, 0.0)),
         unseen=unseen * number,
         beyond=beyond * number,
         floor=floor,
@@ -268,7 +272,8 @@ def _equation_errors(
             low, high = totals.errors.ends(estimate, slope, _shifted_statistic(statistic, library, totals))
         if totals.errors is not None and not totals.errors.exact:
             se = totals.errors.sd(slope)
-            se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
+            se = 0.0 if se <= totals.rounding @ np.abs(slope) else se  # fixed by what is known
+        half = max(half, float(totals.rounding @ np.abs(slope)))
         yield statistic.name, {"se": se, "lower": low - half, "upper": high + half}
 
 
@@ -284,7 +289,7 @@ def _series_errors(
     for start in range(0, len(visible), block_size):
         block = visible[start : start + block_size]
         errors = _sampling_errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
-        for (statistic, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
+        for (statistic, _), (se, floor, unseen, beyond, ess, rounding) in zip(block, errors, strict=True):
             estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
             assert estimate is not None
             if se:
@@ -298,7 +303,7 @@ def _series_errors(
             # decays, it is random, as the difference between private and generic records is.
             bias = unseen if verdict == "determined" else max(unseen, beyond)
             half = Z95 * np.hypot(se, bias) if totals.decays else Z95 * se + bias
-            half = float(half) if se else 0.0
+            half = max(float(half) if se else 0.0, rounding)
             stated = {"se": se, "floor": floor if se else 0.0, "ess": ess, "verdict": verdict}
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
 
@@ -384,14 +389,16 @@ def _estimate(
 
 
 def _sampling_errors(slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding) -> list[tuple[float, ...]]:
-    """Standard error, floor, unseen parts near and far and effective sample size for gradients `(P, S)`."""
+    """Standard error, floor, unseen parts near and far, effective sample size and bound on rounding errors for
+    gradients `(P, S)`."""
     weights = embedding.weights
     series = totals.influence @ slopes
     variance = weights @ (series - weights @ series) ** 2
     ess = effective_sample_size(series, totals.chain) * embedding.effective_size / len(weights)
-    known_exactly = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)
+    rounding = totals.rounding @ np.abs(slopes)
+    known_exactly = np.sqrt(variance) <= rounding
     se = np.where(known_exactly, 0.0, np.sqrt(variance / ess))
     floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
     unseen, beyond = (np.sqrt(np.mean((residual @ slopes) ** 2, axis=0)) for residual in (totals.unseen, totals.beyond))
-    columns = (x.tolist() for x in (se, floor, unseen, beyond, ess))
+    columns = (x.tolist() for x in (se, floor, unseen, beyond, ess, rounding))
     return list(zip(*columns, strict=True))

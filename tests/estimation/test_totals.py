@@ -49,3 +49,16 @@ def test_a_step_that_the_probes_do_not_reach_is_not_a_constant():
     for name in steps:
         assert (found[f"total({name})"].verdict, found[f"mean({name})"].estimate) == ("undetermined", None)
     assert found["total(all)"].estimate == found["n"].estimate  # a constant is one everywhere
+
+
+def test_no_interval_has_zero_width(regression):
+    """What is known or follows exactly is as exact as the sums that it is computed from."""
+    data, release = regression
+    x = data["x"][:, 0]
+    found = bayesrecon.recover(release, total=len(x), known={"x": data["x"]})
+    exact = {row.name: row for row in found if row.se == 0}
+    for name, truth in {"n": len(x), "mean(x)": x.mean()}.items():
+        if name in exact:
+            assert exact[name].lower < truth < exact[name].upper
+    for row in exact.values():
+        assert 0 < row.upper - row.lower < 1e-6 * max(1, abs(row.estimate))
