@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,27 +50,42 @@ def private_folder(path: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
+def locked(path: Path) -> Generator[Callable[[], bool]]:
     """Hold a lock file, which is created if it is missing, and wait while another process holds it.
 
-    The lock ends with the process, however it ends.
+    The lock ends with the process, however it ends. Yields a function that says whether the lock file is still the one
+    that is held: if somebody removes it, another process can hold a new one.
     """
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            _wait_for(handle)
+            if _is_at(handle, path):
+                yield partial(_is_at, handle, path)
+                return
+        finally:
+            os.close(handle)
+
+
+def _wait_for(handle: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            with suppress(OSError):  # after ten seconds of waiting
+                msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+                return
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _is_at(handle: int, path: Path) -> bool:
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            while True:
-                with suppress(OSError):  # after ten seconds of waiting
-                    msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-                    break
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

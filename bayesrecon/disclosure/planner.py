@@ -87,7 +87,7 @@ def plan(
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     if releases is None and not budget is account is ledger is None:
         raise BayesreconError("budget=, account= and ledger= are for releases to come: state releases=, e.g. 12")
-    if releases is not None and (not isinstance(releases, int) or releases < 1):
+    if releases is not None and releases < 1:
         raise BayesreconError(f"releases={releases!r}: expected a number of releases to come, e.g. 12")
     state = None if releases is None else _state(budget, account, ledger)
     problem = solve_release(release, key=key, progress=progress, **knows)

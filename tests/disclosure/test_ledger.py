@@ -418,7 +418,28 @@ def test_an_earlier_ledger_that_is_damaged_is_refused(path, earlier):
     assert "not drawn at random" in refusal(path)
 
 
-def test_a_copied_ledger_needs_its_key(path, tmp_path):
-    enter(path, release(table(0)))
-    shutil.copy(path, tmp_path / "copy.json")
-    assert "its key" in refusal(tmp_path / "copy.json")
+def test_a_copy_cannot_spend_the_budget_again(path, tmp_path):
+    """With or without its key, while the original is there. A ledger that was moved goes on."""
+    enter(path, release(table(0)), budget=200.0)
+    copy, key = tmp_path / "copy.json", path.with_name("ledger.json.key")
+    shutil.copy(path, copy)
+    assert "its key" in refusal(copy)
+    shutil.copy(key, tmp_path / "copy.json.key")
+    assert f"is a copy of {path}" in refusal(copy)
+    enter(path, release(table(1)))
+    path.parent.rename(tmp_path / "moved")
+    moved = tmp_path / "moved" / "ledger.json"
+    assert spent(moved) == 200
+    with pytest.raises(BayesreconError, match="does not allow"):
+        enter(moved, release(table(2)))
+    enter(moved, release(table(2)), budget=300.0)
+
+
+def test_a_lock_that_is_removed_lets_nobody_write(path):
+    enter(path, release(table(0)), budget=1000.0)
+    with opened_ledger(path) as book:
+        path.with_name("ledger.json.lock").unlink()
+        enter(path, release(table(1)))
+        with pytest.raises(BayesreconError, match="lock file was removed"):
+            book.enter(ANYBODY, release(table(2)), None, TILT, 8)
+    assert spent(path) == 200

@@ -51,8 +51,7 @@ def diagnose(
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give only one of them")
-    series = {"releases": releases, "budget": budget, "account": account, "ledger": ledger}
-    if not plan and any(value is not None for value in series.values()):
+    if not plan and not releases is budget is account is ledger is None:
         raise BayesreconError("--releases, --budget, --account and --ledger need --plan")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
@@ -63,8 +62,12 @@ def diagnose(
         if bound:
             bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
             return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
-        with as_typed({name: f"--{name}" for name in series}):
-            planned = run_plan(opened, **series, **how, **knows) if plan else None
+        with as_typed({name: f"--{name}" for name in ("releases", "budget", "account", "ledger")}):
+            planned = (
+                run_plan(opened, releases=releases, budget=budget, account=account, ledger=ledger, **how, **knows)
+                if plan
+                else None
+            )
         result = run(opened, order=order, metric=metric, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:

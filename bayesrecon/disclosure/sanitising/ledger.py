@@ -13,7 +13,7 @@ tilt again, which adds nothing.
 import math
 import os
 import unicodedata
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -132,7 +132,8 @@ class Ledger:
         """
         stated, tilts = self._entries(whose)
         if after is not None and not self.covers(whose, after):
-            tilts = [*tilts, {"part": whose.part, "worth": after.worth}]
+            added: Json = {"part": whose.part, "worth": after.worth}
+            tilts = [*tilts, added]
         if stated is None and after is not None:
             stated = after.worth
         limit = stated if budget is None else budget
@@ -221,7 +222,7 @@ def opened_ledger(path: Path, *, only_read: bool = False) -> Generator[Ledger]:
         yield Ledger(file)
 
 
-def _spent(tilts: Sequence[Json], parts: set[str | None]) -> float:
+def _spent(tilts: Sequence[Json], parts: Collection[str | None]) -> float:
     """Total worth of the releases that may be about the same person, the largest over these parts."""
     totals = [math.fsum(t["worth"] for t in tilts if t["part"] in (None, part)) for part in parts]
     return max(totals, default=0.0)

@@ -12,9 +12,9 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bayesrecon.disclosure.sanitising.secret import UNNAMED, keyed
@@ -44,6 +44,7 @@ class LedgerFile:
         accounts: `{name: {"budget": float, "tilts": [...]}}`.
         writes: how often the ledger was written.
         known: the number that the key's file has; None if there is no such file.
+        is_locked: whether this process still holds the lock.
     """
 
     path: Path
@@ -52,16 +53,21 @@ class LedgerFile:
     accounts: Json
     writes: int = 0
     known: int | None = None
+    is_locked: Callable[[], bool] = lambda: False
 
     def write(self) -> None:
         """Write both files.
 
         Raises:
+            BayesreconError: somebody removed the lock file.
             OSError: one of them cannot be written, for example on a full disk. What was entered before is still there.
         """
+        if not self.is_locked():
+            raise BayesreconError(f"{self.path}: its lock file was removed, so another process may write it; try again")
         if self.known != self.writes:  # the key is new, or a process was killed after it wrote the ledger
             self._write_key()
-        content = {_MARK: _VERSION, "writes": self.writes + 1, "accounts": self.accounts}
+        place = {"path": str(self.path), "writes": self.writes + 1}
+        content = {_MARK: _VERSION, **place, "accounts": self.accounts}
         _write(self.path, content | {"seal": _seal(self.key, content)})
         self.writes += 1
         self._write_key()
@@ -80,18 +86,18 @@ def opened_file(path: Path, *, only_read: bool = False) -> Generator[LedgerFile]
         only_read: whether nothing will be written. Then a ledger that does not exist leaves no trace.
 
     Raises:
-        BayesreconError: a file is missing, is damaged, was edited, is older than the other one, or can be read by other
-            users.
+        BayesreconError: a file is missing, is damaged, was edited, is older than the other one, can be read by other
+            users, or is a copy.
     """
     path = path.resolve()
-    key_path = path.with_name(path.name + ".key").resolve()
+    key_path = _key_path(path)
     if only_read and not path.exists() and not key_path.exists():
         yield _read(path, key_path)
         return
     if not path.parent.is_dir():
         private_folder(path.parent)
-    with locked(path.with_name(path.name + ".lock")):
-        yield _read(path, key_path)
+    with locked(path.with_name(path.name + ".lock")) as is_locked:
+        yield replace(_read(path, key_path), is_locked=is_locked)
 
 
 def identifier(key: bytes, *parts: str) -> str:
@@ -131,10 +137,23 @@ def _read(path: Path, key_path: Path) -> LedgerFile:
                 f"what was released; {_MEND}"
             )
         accounts, writes = content["accounts"], content["writes"]
+        _check_place(path, Path(content["path"]), key)
     if count not in (writes, writes - 1):
         lost = "is missing" if version is None else "and its key are not of the same time: one is an older copy"
         raise BayesreconError(f"{path} {lost}; {_MEND}")
     return LedgerFile(path, key_path, key, accounts, writes, count if key_path.exists() else None)
+
+
+def _check_place(path: Path, before: Path, key: bytes) -> None:
+    """Refuse a copy whose original is still there: both would spend the same budget. A ledger can be moved."""
+    if path == before or not before.exists() or path.samefile(before):
+        return
+    if (kept := _json(_key_path(before))) is not None and kept.get("key") == key.hex():
+        raise BayesreconError(f"{path} is a copy of {before}, which has the same budget; name that one (ledger=)")
+
+
+def _key_path(path: Path) -> Path:
+    return path.with_name(path.name + ".key").resolve()
 
 
 def _json(path: Path) -> Json | None:
