@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from bayesrecon.auditing.coincidence import (
+    NEAR,
     Values,
     bits_in_order,
     bits_in_span,
@@ -24,17 +25,18 @@ from bayesrecon.auditing.decoded_values import as_numbers, layers
 
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared
-_RELATIONS = 8  # as it is, sums, differences, groups, and in any order; up and down, and as standardised
+_RELATIONS = 12  # in the same order, as sums and as differences, each up or down and in two kinds of steps, or others
 _MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
 _SAMPLE = 64  # rows that are compared before all are
+_MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
+_LARGEST = 1e4  # largest distance from the median, relative to the range of most values
 _SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
 _STANDARD = "in another order, up to shift and scale"
-_NEAR = 0.15  # largest difference of ranks of a copy with noise, as in `coincidence`
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Columns of the same length `(K, N)`, without texts that have no order."""
+    """Columns of numbers of the same length `(K, N)`."""
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -69,13 +71,13 @@ class _Columns:
     @cached_property
     def grouped(self) -> np.ndarray:
         """Which columns have at least two records in half of their groups."""
-        return np.array([_has_groups(v) for v in self.values])
+        return np.array([_may_be_groups(_sizes(a), v) for a, v in zip(self.ascending, self.values, strict=True)])
 
     def near(self, series: np.ndarray) -> Iterator[tuple[int, int]]:
         """Columns whose ranks in a few rows are near those of a series, and whether up or down."""
         ranks, size = _ranks(np.sort(series), series[self.rows]), len(series)
         for sign, turned in ((1, ranks), (-1, size - 1 - ranks)):
-            most = max(_NEAR * size, 1) + 1
+            most = max(NEAR * size, 1) + 1
             for k in np.flatnonzero(np.abs(self.ranks - turned).max(axis=1) <= most):
                 if not self.equal_steps[k]:
                     yield int(k), sign
@@ -106,23 +108,21 @@ class Matching:
 
     def __init__(self, columns: Mapping[str, np.ndarray], items: int = 1) -> None:
         numbers: dict[int, list[tuple[str, np.ndarray]]] = {}
-        self._texts: list[tuple[str, np.ndarray]] = []
+        texts: list[tuple[str, np.ndarray]] = []
         for name, values in columns.items():
             for label, column in _columns_of(str(name), np.asarray(values)):
                 if column.dtype.kind == "U":
-                    self._texts.append((label, column))
+                    texts.append((label, column))
                 elif len(column) >= _FEWEST and np.ptp(column) > 0:
                     numbers.setdefault(len(column), []).append((label, column))
         self._columns = [
             _Columns(tuple(name for name, _ in same), np.array([v for _, v in same])) for same in numbers.values()
         ]
-        self._groups = [(name, np.unique(v, return_inverse=True)[1]) for name, v in self._texts]
-        self._groups = [(name, codes) for name, codes in self._groups if _may_be_groups(codes)]
-        self._groups += [
-            (block.names[k], np.unique(block.values[k], return_inverse=True)[1])
-            for block in self._columns
-            for k in np.flatnonzero(block.grouped & ~block.equal_steps)
-        ]
+        ordered = [(b.names[k], b.values[k]) for b in self._columns for k in np.flatnonzero(b.grouped)]
+        coded = [(name, np.unique(v, return_inverse=True)[1]) for name, v in [*texts, *ordered]]
+        self._groups = [(name, codes) for name, codes in coded if _may_be_groups(np.bincount(codes), codes)]
+        factors = {name for name, codes in self._groups if codes.max() < _MOST_LEVELS}
+        self._texts = [(name, v) for name, v in texts if name not in factors]
         self._items = max(1, items)
 
     @np.errstate(all="ignore")  # numbers of a stranger
@@ -142,7 +142,7 @@ class Matching:
         texts = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
         for name, column in self._texts:
             own = {str(t) for t in column if len(t) >= 3}
-            if len(own) < 3 or _has_groups(column):  # names of groups may be those of a factor
+            if len(own) < 3:
                 continue
             shared = texts & own
             if len(shared) >= 3 and len(shared) >= 0.3 * len(texts):
@@ -162,7 +162,7 @@ class Matching:
         flat = flat[np.isfinite(flat)]
         if array.ndim <= 1:
             array = flat
-        if len(flat) < _FEWEST or np.ptp(flat) == 0:
+        if len(flat) < _FEWEST or not 0 < np.ptp(flat) < np.inf:
             return None
         lengths = {block.values.shape[1] for block in self._columns} | {len(codes) for _, codes in self._groups}
         series = [(s, place) for n in sorted(lengths) for s, place in _series(array, n)]
@@ -178,7 +178,7 @@ class Matching:
         ordered = [(s, place) for s, place in series if bits_of_orders(len(s)) >= needed]
         found = [match for s, place in ordered for match in self._in_order(s, place, array is not None)]
         if array is not None:
-            found += self._in_any_order(flat)
+            found += self._in_any_order(_usual(flat))
             found += self._of_matrix(array)
         found = [match for match in found if match.bits >= needed]
         if not found:
@@ -281,14 +281,19 @@ def _columns_of(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray
         yield name if flat.shape[1] == 1 else f"{name}[{k}]", column[np.isfinite(column)]
 
 
-def _has_groups(column: np.ndarray) -> bool:
-    """Whether at least two records are in half of the groups that a column makes."""
-    return _may_be_groups(np.unique(column, return_inverse=True)[1])
+def _may_be_groups(sizes: np.ndarray, values: np.ndarray) -> bool:
+    """Whether at least two records are in half of the groups of a column."""
+    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5) and not has_equal_steps(values)
 
 
-def _may_be_groups(codes: np.ndarray) -> bool:
-    sizes = np.bincount(codes)
-    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5) and not has_equal_steps(codes)
+def _sizes(ascending: np.ndarray) -> np.ndarray:
+    return np.diff(np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]])))
+
+
+def _usual(flat: np.ndarray) -> np.ndarray:
+    """Values without single ones that are so large that the others would count as equal."""
+    low, middle, high = np.quantile(flat, [0.1, 0.5, 0.9])
+    return flat[np.abs(flat - middle) <= _LARGEST * (high - low)] if high > low else flat
 
 
 def _ranks(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -298,6 +303,7 @@ def _ranks(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _standardised(values: np.ndarray) -> np.ndarray:
     """Values with mean 0 and variance 1, in ascending order."""
     ascending = np.sort(values)
+    ascending = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
     return (ascending - ascending.mean()) / ascending.std()
 
 

@@ -47,22 +47,6 @@ def test_copies_are_found(column, change):
     assert _matched(column, change)
 
 
-def _ids(size, rng):
-    """Columns that number the records, and groups."""
-    return {
-        "none": None,
-        "names": np.array([f"Patient {i:04d}" for i in range(size)]),
-        "shuffled names": rng.permutation([f"P-{i}" for i in range(size)]),
-        "from 0": np.arange(size),
-        "from 1": np.arange(size) + 1,
-        "shuffled from 1": rng.permutation(size) + 1,
-        "shuffled from 0": rng.permutation(size),
-        "wards": rng.permutation(np.arange(size) % 5).astype(str),
-        "ages": rng.integers(18, 90, size),
-        "ranks": rng.normal(size=size).argsort().argsort(),
-    }
-
-
 def _unrelated(size, length, rng):
     """Arrays that a sampler writes, and grids."""
     return {
@@ -87,7 +71,7 @@ def _unrelated(size, length, rng):
 
 
 def _false_matches(size, length, rng, others):
-    columns = {k: v for k, v in _ids(size, rng).items() if v is not None}
+    columns = hiding.numbers_of_records(size, rng)
     kinds = (
         lambda: rng.integers(0, 2, size),
         lambda: rng.integers(1, 6, size),
@@ -116,5 +100,5 @@ def test_false_matches_are_rare(size):
 
 def test_a_clean_file_is_low_whatever_numbers_the_records(tmp_path):
     path = hiding.write(hiding.groups(), tmp_path / "clean.nc")
-    ids = {name: column for name, column in _ids(hiding.SIZE, np.random.default_rng(1)).items() if column is not None}
+    ids = hiding.numbers_of_records(hiding.SIZE, np.random.default_rng(1))
     assert bayesrecon.audit(path, data={**hiding.DATA, **ids}, remedies=False).severity == "low"
