@@ -31,7 +31,6 @@ _SAMPLE = 64  # rows that are compared before all are
 _MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
 _LARGEST = 1e4  # largest distance from the median, relative to the range of most values
 _SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
-_STANDARD = "in another order, up to shift and scale"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,8 @@ class _Columns:
     @cached_property
     def grouped(self) -> np.ndarray:
         """Which columns have at least two records in half of their groups."""
-        return np.array([_may_be_groups(_sizes(a), v) for a, v in zip(self.ascending, self.values, strict=True)])
+        starts = (np.flatnonzero(np.concatenate([[True], a[1:] != a[:-1], [True]])) for a in self.ascending)
+        return np.array([_are_groups(np.diff(at)) for at in starts])
 
     def near(self, series: np.ndarray) -> Iterator[tuple[int, int]]:
         """Columns whose ranks in a few rows are near those of a series, and whether up or down."""
@@ -119,10 +119,11 @@ class Matching:
             _Columns(tuple(name for name, _ in same), np.array([v for _, v in same])) for same in numbers.values()
         ]
         ordered = [(b.names[k], b.values[k]) for b in self._columns for k in np.flatnonzero(b.grouped)]
-        coded = [(name, np.unique(v, return_inverse=True)[1]) for name, v in [*texts, *ordered]]
-        self._groups = [(name, codes) for name, codes in coded if _may_be_groups(np.bincount(codes), codes)]
-        factors = {name for name, codes in self._groups if codes.max() < _MOST_LEVELS}
+        coded = [(name, _codes(v)) for name, v in [*texts, *ordered]]
+        coded = [(name, codes) for name, codes in coded if _are_groups(np.bincount(codes))]
+        factors = {name for name, codes in coded if codes.max() < _MOST_LEVELS}
         self._texts = [(name, v) for name, v in texts if name not in factors]
+        self._groups = [(name, codes) for name, codes in coded if not has_equal_steps(codes)]
         self._items = max(1, items)
 
     @np.errstate(all="ignore")  # numbers of a stranger
@@ -151,7 +152,7 @@ class Matching:
                 return name, "within a text"
         if isinstance(part, str):
             return None
-        codes = np.unique(np.ravel(part), return_inverse=True)[1].ravel().astype(float)
+        codes = _codes(np.ravel(part)).astype(float)
         return self._best([(codes, "")], None, codes) if 1 < len(np.unique(codes)) < len(codes) else None
 
     def _of_numbers(self, array: np.ndarray) -> tuple[str, str] | None:
@@ -194,26 +195,25 @@ class Matching:
                     column = block.values[k]
                     level, how = _relation(series, column)
                     bits = bits_in_order(sign * series, column)
-                    yield _Match(level, bits, block.names[k], ", ".join(filter(None, (how, place))))
+                    yield _Match(level, bits, block.names[k], _joined(how, place))
                 steps = np.diff(series)
                 for k, sign in block.near(np.append(np.median(steps), steps)):
                     bits = bits_in_order(sign * steps, block.values[k][1:])
-                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("cumulative sums", place))))
+                    yield _Match(3, bits, block.names[k], _joined("cumulative sums", place))
             elif len(series) == size - 1 and size > _FEWEST + 1:
                 for k, sign in block.steps.near(series):
                     bits = bits_in_order(sign * series, block.steps.values[k])
-                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("differences", place))))
+                    yield _Match(3, bits, block.names[k], _joined("differences", place))
         yield from self._in_groups(series, place)
 
     def _in_groups(self, series: np.ndarray, place: str) -> Iterator[_Match]:
         same = [(name, codes) for name, codes in self._groups if len(codes) == len(series)]
         if not same:
             return
-        groups = np.unique(series, return_inverse=True)[1].ravel()
+        groups = _codes(series)
         for name, codes in same:
             if groups.max() == codes.max():
-                words = ", ".join(filter(None, ("by its groups", place)))
-                yield _Match(4, bits_of_groups(groups, codes), name, words)
+                yield _Match(4, bits_of_groups(groups, codes), name, _joined("by its groups", place))
 
     def _in_any_order(self, flat: np.ndarray) -> Iterator[_Match]:
         values = Values(flat, resolution(flat))
@@ -239,9 +239,8 @@ class Matching:
                 for k in np.flatnonzero(~block.grouped & (one.among(block.standard[:, rows]).mean(axis=1) > _MOST)):
                     bits, hits = one.bits(block.standard[k], free=2)
                     if hits > _MOST * size:
-                        yield _Match(
-                            3, bits - values.regularity, block.names[k], "in another order, up to shift and scale"
-                        )
+                        words = "in another order, up to shift and scale"
+                        yield _Match(3, bits - values.regularity, block.names[k], words)
 
     @staticmethod
     def _held(values: Values, ascending: np.ndarray) -> np.ndarray:
@@ -281,13 +280,19 @@ def _columns_of(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray
         yield name if flat.shape[1] == 1 else f"{name}[{k}]", column[np.isfinite(column)]
 
 
-def _may_be_groups(sizes: np.ndarray, values: np.ndarray) -> bool:
-    """Whether at least two records are in half of the groups of a column."""
-    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5) and not has_equal_steps(values)
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
 
 
-def _sizes(ascending: np.ndarray) -> np.ndarray:
-    return np.diff(np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1], [True]])))
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Groups of equal values, numbered as they appear."""
+    _, first, groups = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[groups.ravel()]
+
+
+def _are_groups(sizes: np.ndarray) -> bool:
+    """Whether at least two records are in half of the groups."""
+    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5)
 
 
 def _usual(flat: np.ndarray) -> np.ndarray:
