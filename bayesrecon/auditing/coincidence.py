@@ -32,7 +32,7 @@ from scipy.special import entr, gammaln
 NEAR = 0.15
 """Largest difference of ranks, relative to their number, of a copy with noise. A correlate has larger ones."""
 
-_MOST_LAGS = 64  # largest number of lags that are tried, of those that fit the first and the last value
+_MOST_TRIED = 64  # largest number of lags or positions that are tried, of those that fit single values
 _DIGITS = 1e-6  # relative resolution of numbers that were not rounded
 _EQUAL = 1e-5  # relative difference below which two numbers count as equal
 _LOG2 = float(np.log(2))
@@ -74,7 +74,7 @@ def has_equal_steps(values: np.ndarray) -> bool:
     lags = np.arange(1, size // 2 + 1)
     first = values[lags] - values[0]
     likely = lags[np.abs(values[-1] - values[size - 1 - lags] - first) <= tolerance]
-    for lag in likely[:_MOST_LAGS].tolist():
+    for lag in likely[:_MOST_TRIED].tolist():
         steps = values[lag:] - values[:-lag]
         if np.abs(steps - steps[0]).max() <= tolerance:
             return True
@@ -183,8 +183,8 @@ class Values:
     """
 
     def __init__(self, values: np.ndarray, step: float) -> None:
-        self.step, self.size = step, len(values)
-        self.levels, self.counts = np.unique(np.rint(values / step), return_counts=True)
+        self.step, self.size, self._cells = step, len(values), np.rint(values / step)
+        self.levels, self.counts = np.unique(self._cells, return_counts=True)
 
     @cached_property
     def _log2_smooth(self) -> np.ndarray:
@@ -224,6 +224,27 @@ class Values:
         """Which numbers of a column are among the values, to their resolution."""
         levels = np.rint(column / self.step)
         return self.levels[np.minimum(np.searchsorted(self.levels, levels), len(self.levels) - 1)] == levels
+
+    @cached_property
+    def distinct(self) -> "Values":
+        """Each level once."""
+        return Values(self.levels * self.step, self.step)
+
+    def bits_of_part(self, column: np.ndarray, grouped: bool = False) -> float:
+        """The bits of the values as consecutive values of a column `(N,)`, in its order; 0 if they are not.
+
+        Values of a smooth distribution are those after one of the `N` positions with probability `N prod_i p(x_i)` or
+        less. If they rise or fall, they might have been sorted, and only the set counts.
+        """
+        firsts = np.flatnonzero(np.rint(column[: len(column) - self.size + 1] / self.step) == self._cells[0])
+        parts = (np.rint(column[first : first + self.size] / self.step) for first in firsts[:_MOST_TRIED])
+        if not any(np.array_equal(part, self._cells) for part in parts):
+            return 0.0
+        bits = _entropy(self.counts) if grouped else float(-(self.counts * self._log2_smooth).sum())
+        steps = np.diff(self._cells)
+        if np.all(steps >= 0) or np.all(steps <= 0):
+            bits -= float(_log2_factorial(self.size) - _log2_factorial(self.counts).sum())
+        return bits - self.regularity - float(np.log2(len(column)))
 
     def bits(self, column: np.ndarray, grouped: bool = False, free: int = 0) -> tuple[float, int]:
         """The bits of the values that are among a column's, and their number.

@@ -25,7 +25,7 @@ from bayesrecon.auditing.decoded_values import as_numbers, layers
 
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared
-_RELATIONS = 12  # in the same order, as sums and as differences, each up or down and in two kinds of steps, or others
+_RELATIONS = 16  # in the same order, as sums and as differences, each up or down and in two kinds of steps, or others
 _MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
 _SAMPLE = 64  # rows that are compared before all are
 _MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
@@ -217,30 +217,30 @@ class Matching:
 
     def _in_any_order(self, flat: np.ndarray) -> Iterator[_Match]:
         values = Values(flat, resolution(flat))
-        standard = None
+        forms = [values, values.distinct] if 2 * len(values.levels) <= values.size else [values]
         for block in self._columns:
             size = block.values.shape[1]
             rows = np.unique(np.linspace(0, size - 1, min(4 * _SAMPLE, size)).astype(int))
-            often = values.among(block.ascending[:, rows]).mean(axis=1)
-            held = self._held(values, block.ascending)
-            for k, column in enumerate(block.ascending):
-                if max(often[k], held[k]) >= _SHARE:
-                    bits, hits = values.bits(column, bool(block.grouped[k]))
+            often, held = values.among(block.ascending[:, rows]).mean(axis=1), self._held(values, block.ascending)
+            for k in np.flatnonzero(np.maximum(often, held) >= _SHARE):
+                for form in forms:
+                    bits, hits = form.bits(block.ascending[k], bool(block.grouped[k]))
                     level, how = 2, f"{hits} of its values"
                     if hits == values.size == size:
                         level, how = _relation(flat, block.values[k])
                         level, how = (level, how) if level < 2 else (2, "in another order")
                     yield _Match(level, bits, block.names[k], how)
-            if values.size != size or size < _FEWEST + 2:
-                continue
-            if standard is None:
-                standard = [Values(sign * _standardised(flat), 1e-5) for sign in (1, -1)]
-            for one in standard:
-                for k in np.flatnonzero(~block.grouped & (one.among(block.standard[:, rows]).mean(axis=1) > _MOST)):
-                    bits, hits = one.bits(block.standard[k], free=2)
-                    if hits > _MOST * size:
-                        words = "in another order, up to shift and scale"
-                        yield _Match(3, bits - values.regularity, block.names[k], words)
+                if values.size < size:
+                    bits = values.bits_of_part(block.values[k], bool(block.grouped[k]))
+                    yield _Match(2, bits, block.names[k], f"{values.size} of its values")
+            if values.size == size >= _FEWEST + 2:
+                for form in (Values(sign * _standardised(flat), 1e-5) for sign in (1, -1)):
+                    shared = form.among(block.standard[:, rows]).mean(axis=1)
+                    for k in np.flatnonzero(~block.grouped & (shared > _MOST)):
+                        bits, hits = form.bits(block.standard[k], free=2)
+                        if hits > _MOST * size:
+                            words = "in another order, up to shift and scale"
+                            yield _Match(3, bits - values.regularity, block.names[k], words)
 
     @staticmethod
     def _held(values: Values, ascending: np.ndarray) -> np.ndarray:
