@@ -28,10 +28,11 @@ from functools import cached_property
 
 import numpy as np
 from scipy.special import entr, gammaln
-from scipy.stats import rankdata
 
-_NEAR = 0.15  # largest difference of ranks, relative to their number: a copy with noise, and not just a correlate
-_SAMPLE = 64  # number of rows on which most columns already differ
+NEAR = 0.15
+"""Largest difference of ranks, relative to their number, of a copy with noise. A correlate has larger ones."""
+
+_MOST_TRIED = 64  # largest number of lags or positions that are tried, of those that fit single values
 _DIGITS = 1e-6  # relative resolution of numbers that were not rounded
 _EQUAL = 1e-5  # relative difference below which two numbers count as equal
 _LOG2 = float(np.log(2))
@@ -51,6 +52,12 @@ def _entropy(counts: np.ndarray) -> float:
     return float(total * entr(counts / total).sum() / _LOG2)
 
 
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks, which are equal for equal values."""
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[codes]
+
+
 def _tidied(values: np.ndarray) -> np.ndarray:
     """Values without rounding errors, so that ties remain ties."""
     spread = np.ptp(values)
@@ -63,24 +70,26 @@ def has_equal_steps(values: np.ndarray) -> bool:
     >>> [has_equal_steps(np.array(v)) for v in ([3, 5, 7, 9], [1, 2, 1, 2, 1, 2], [0, 0, 1, 1, 2, 2], [3, 1, 4, 1, 5])]
     [True, True, True, False]
     """
-    size = len(values)
-    tolerance = _EQUAL * np.ptp(values)
+    size, tolerance = len(values), _EQUAL * float(np.ptp(values))
     lags = np.arange(1, size // 2 + 1)
     first = values[lags] - values[0]
     likely = lags[np.abs(values[-1] - values[size - 1 - lags] - first) <= tolerance]
-    for lag in likely[:_SAMPLE].tolist():
+    for lag in likely[:_MOST_TRIED].tolist():
         steps = values[lag:] - values[:-lag]
         if np.abs(steps - steps[0]).max() <= tolerance:
             return True
     return False
 
 
-def _bits_of_ranks(series: np.ndarray, column: np.ndarray) -> float:
-    """The bits of the largest difference between two rankings, by Bregman's bound."""
-    ranks, others = rankdata(series), np.sort(rankdata(column))
-    largest = float(np.abs(ranks - rankdata(column)).max())
+def _bits_of_ranks(series: np.ndarray, column: np.ndarray, near: float) -> float:
+    """The bits of the largest difference between two rankings, by Bregman's bound; 0 if it is larger than `near`."""
+    size, ranks, others = len(series), _ranks(series), _ranks(column)
+    largest = float(np.abs(ranks - others).max())
+    if largest > max(near * size, 1):
+        return 0.0
+    others.sort()
     k = np.searchsorted(others, ranks + largest, "right") - np.searchsorted(others, ranks - largest, "left")
-    return float(_log2_factorial(len(ranks)) - np.sum(_log2_factorial(k) / k))
+    return float(_log2_factorial(size) - np.sum(_log2_factorial(k) / k))
 
 
 def bits_of_orders(count: int) -> float:
@@ -92,12 +101,6 @@ def bits_of_orders(count: int) -> float:
     return float(_log2_factorial(count))
 
 
-def is_near(series: np.ndarray, column: np.ndarray) -> bool:
-    """Whether all ranks are so near that one can be a copy of the other with noise."""
-    largest = np.abs(rankdata(series) - rankdata(column)).max()
-    return bool(largest <= max(_NEAR * len(series), 1))
-
-
 def bits_in_order(series: np.ndarray, column: np.ndarray) -> float:
     """The bits of agreement in the same order between a series and a column of as many values `(N,)`.
 
@@ -106,13 +109,12 @@ def bits_in_order(series: np.ndarray, column: np.ndarray) -> float:
     (9.5, True)
     """
     x, c = _tidied(series), _tidied(column)
-    if not is_near(x, c):
+    bits = _bits_of_ranks(x, c, NEAR)
+    if bits == 0:
         return 0.0
-    steps = max(
-        _bits_of_ranks(_tidied(np.diff(series)), _tidied(np.diff(column))),
-        _bits_of_ranks(np.diff(rankdata(x)), np.diff(rankdata(c))),
-    )
-    return min(_bits_of_ranks(x, c), steps)
+    # A step has the errors of two values.
+    steps = _bits_of_ranks(_tidied(np.diff(series)), _tidied(np.diff(column)), 2 * NEAR)
+    return min(bits, max(steps, _bits_of_ranks(np.diff(_ranks(x)), np.diff(_ranks(c)), 2 * NEAR)))
 
 
 def bits_of_groups(codes: np.ndarray, others: np.ndarray) -> float:
@@ -162,13 +164,14 @@ def resolution(values: np.ndarray) -> float:
     start = int(np.floor(np.log10(largest)))
     for part in (values[:100], values):
         for exponent in range(start, int(np.floor(np.log10(finest))), -1):
-            scaled = part * 10.0**-exponent
-            if np.abs(scaled - np.rint(scaled)).max() <= max(1e-7 * largest * 10.0**-exponent, 1e-9):
+            unit = float(np.power(10.0, exponent))
+            scaled = part / unit
+            if np.abs(scaled - np.rint(scaled)).max() <= max(1e-7 * largest / unit, 1e-9):
                 start = exponent
                 break
         else:
             return finest
-    return 10.0**start
+    return float(np.power(10.0, start))
 
 
 class Values:
@@ -180,8 +183,8 @@ class Values:
     """
 
     def __init__(self, values: np.ndarray, step: float) -> None:
-        self.step, self.size = step, len(values)
-        self.levels, self.counts = np.unique(np.rint(values / step), return_counts=True)
+        self.step, self.size, self._cells = step, len(values), np.rint(values / step)
+        self.levels, self.counts = np.unique(self._cells, return_counts=True)
 
     @cached_property
     def _log2_smooth(self) -> np.ndarray:
@@ -221,6 +224,27 @@ class Values:
         """Which numbers of a column are among the values, to their resolution."""
         levels = np.rint(column / self.step)
         return self.levels[np.minimum(np.searchsorted(self.levels, levels), len(self.levels) - 1)] == levels
+
+    @cached_property
+    def distinct(self) -> "Values":
+        """Each level once."""
+        return Values(self.levels * self.step, self.step)
+
+    def bits_of_part(self, column: np.ndarray, grouped: bool = False) -> float:
+        """The bits of the values as consecutive values of a column `(N,)`, in its order; 0 if they are not.
+
+        Values of a smooth distribution are those after one of the `N` positions with probability `N prod_i p(x_i)` or
+        less. If they rise or fall, they might have been sorted, and only the set counts.
+        """
+        firsts = np.flatnonzero(np.rint(column[: len(column) - self.size + 1] / self.step) == self._cells[0])
+        parts = (np.rint(column[first : first + self.size] / self.step) for first in firsts[:_MOST_TRIED])
+        if not any(np.array_equal(part, self._cells) for part in parts):
+            return 0.0
+        bits = _entropy(self.counts) if grouped else float(-(self.counts * self._log2_smooth).sum())
+        steps = np.diff(self._cells)
+        if np.all(steps >= 0) or np.all(steps <= 0):
+            bits -= float(_log2_factorial(self.size) - _log2_factorial(self.counts).sum())
+        return bits - self.regularity - float(np.log2(len(column)))
 
     def bits(self, column: np.ndarray, grouped: bool = False, free: int = 0) -> tuple[float, int]:
         """The bits of the values that are among a column's, and their number.

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from bayesrecon.auditing.coincidence import (
+    NEAR,
     Values,
     bits_in_order,
     bits_in_span,
@@ -24,17 +25,17 @@ from bayesrecon.auditing.decoded_values import as_numbers, layers
 
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared
-_RELATIONS = 8  # as it is, sums, differences, groups, and in any order; up and down, and as standardised
+_RELATIONS = 16  # in the same order, as sums and as differences, each up or down and in two kinds of steps, or others
 _MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
 _SAMPLE = 64  # rows that are compared before all are
+_MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
+_LARGEST = 1e4  # largest distance from the median, relative to the range of most values
 _SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
-_STANDARD = "in another order, up to shift and scale"
-_NEAR = 0.15  # largest difference of ranks of a copy with noise, as in `coincidence`
 
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """Columns of the same length `(K, N)`, without texts that have no order."""
+    """Columns of numbers of the same length `(K, N)`."""
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -69,13 +70,14 @@ class _Columns:
     @cached_property
     def grouped(self) -> np.ndarray:
         """Which columns have at least two records in half of their groups."""
-        return np.array([_has_groups(v) for v in self.values])
+        starts = (np.flatnonzero(np.concatenate([[True], a[1:] != a[:-1], [True]])) for a in self.ascending)
+        return np.array([_are_groups(np.diff(at)) for at in starts])
 
     def near(self, series: np.ndarray) -> Iterator[tuple[int, int]]:
         """Columns whose ranks in a few rows are near those of a series, and whether up or down."""
         ranks, size = _ranks(np.sort(series), series[self.rows]), len(series)
         for sign, turned in ((1, ranks), (-1, size - 1 - ranks)):
-            most = max(_NEAR * size, 1) + 1
+            most = max(NEAR * size, 1) + 1
             for k in np.flatnonzero(np.abs(self.ranks - turned).max(axis=1) <= most):
                 if not self.equal_steps[k]:
                     yield int(k), sign
@@ -106,23 +108,22 @@ class Matching:
 
     def __init__(self, columns: Mapping[str, np.ndarray], items: int = 1) -> None:
         numbers: dict[int, list[tuple[str, np.ndarray]]] = {}
-        self._texts: list[tuple[str, np.ndarray]] = []
+        texts: list[tuple[str, np.ndarray]] = []
         for name, values in columns.items():
             for label, column in _columns_of(str(name), np.asarray(values)):
                 if column.dtype.kind == "U":
-                    self._texts.append((label, column))
+                    texts.append((label, column))
                 elif len(column) >= _FEWEST and np.ptp(column) > 0:
                     numbers.setdefault(len(column), []).append((label, column))
         self._columns = [
             _Columns(tuple(name for name, _ in same), np.array([v for _, v in same])) for same in numbers.values()
         ]
-        self._groups = [(name, np.unique(v, return_inverse=True)[1]) for name, v in self._texts]
-        self._groups = [(name, codes) for name, codes in self._groups if _may_be_groups(codes)]
-        self._groups += [
-            (block.names[k], np.unique(block.values[k], return_inverse=True)[1])
-            for block in self._columns
-            for k in np.flatnonzero(block.grouped & ~block.equal_steps)
-        ]
+        ordered = [(b.names[k], b.values[k]) for b in self._columns for k in np.flatnonzero(b.grouped)]
+        coded = [(name, _codes(v)) for name, v in [*texts, *ordered]]
+        coded = [(name, codes) for name, codes in coded if _are_groups(np.bincount(codes))]
+        factors = {name for name, codes in coded if codes.max() < _MOST_LEVELS}
+        self._texts = [(name, v) for name, v in texts if name not in factors]
+        self._groups = [(name, codes) for name, codes in coded if not has_equal_steps(codes)]
         self._items = max(1, items)
 
     @np.errstate(all="ignore")  # numbers of a stranger
@@ -142,7 +143,7 @@ class Matching:
         texts = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
         for name, column in self._texts:
             own = {str(t) for t in column if len(t) >= 3}
-            if len(own) < 3 or _has_groups(column):  # names of groups may be those of a factor
+            if len(own) < 3:
                 continue
             shared = texts & own
             if len(shared) >= 3 and len(shared) >= 0.3 * len(texts):
@@ -151,7 +152,7 @@ class Matching:
                 return name, "within a text"
         if isinstance(part, str):
             return None
-        codes = np.unique(np.ravel(part), return_inverse=True)[1].ravel().astype(float)
+        codes = _codes(np.ravel(part)).astype(float)
         return self._best([(codes, "")], None, codes) if 1 < len(np.unique(codes)) < len(codes) else None
 
     def _of_numbers(self, array: np.ndarray) -> tuple[str, str] | None:
@@ -162,7 +163,7 @@ class Matching:
         flat = flat[np.isfinite(flat)]
         if array.ndim <= 1:
             array = flat
-        if len(flat) < _FEWEST or np.ptp(flat) == 0:
+        if len(flat) < _FEWEST or not 0 < np.ptp(flat) < np.inf:
             return None
         lengths = {block.values.shape[1] for block in self._columns} | {len(codes) for _, codes in self._groups}
         series = [(s, place) for n in sorted(lengths) for s, place in _series(array, n)]
@@ -178,7 +179,7 @@ class Matching:
         ordered = [(s, place) for s, place in series if bits_of_orders(len(s)) >= needed]
         found = [match for s, place in ordered for match in self._in_order(s, place, array is not None)]
         if array is not None:
-            found += self._in_any_order(flat)
+            found += self._in_any_order(_usual(flat))
             found += self._of_matrix(array)
         found = [match for match in found if match.bits >= needed]
         if not found:
@@ -194,54 +195,52 @@ class Matching:
                     column = block.values[k]
                     level, how = _relation(series, column)
                     bits = bits_in_order(sign * series, column)
-                    yield _Match(level, bits, block.names[k], ", ".join(filter(None, (how, place))))
+                    yield _Match(level, bits, block.names[k], _joined(how, place))
                 steps = np.diff(series)
                 for k, sign in block.near(np.append(np.median(steps), steps)):
                     bits = bits_in_order(sign * steps, block.values[k][1:])
-                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("cumulative sums", place))))
+                    yield _Match(3, bits, block.names[k], _joined("cumulative sums", place))
             elif len(series) == size - 1 and size > _FEWEST + 1:
                 for k, sign in block.steps.near(series):
                     bits = bits_in_order(sign * series, block.steps.values[k])
-                    yield _Match(3, bits, block.names[k], ", ".join(filter(None, ("differences", place))))
+                    yield _Match(3, bits, block.names[k], _joined("differences", place))
         yield from self._in_groups(series, place)
 
     def _in_groups(self, series: np.ndarray, place: str) -> Iterator[_Match]:
         same = [(name, codes) for name, codes in self._groups if len(codes) == len(series)]
         if not same:
             return
-        groups = np.unique(series, return_inverse=True)[1].ravel()
+        groups = _codes(series)
         for name, codes in same:
             if groups.max() == codes.max():
-                words = ", ".join(filter(None, ("by its groups", place)))
-                yield _Match(4, bits_of_groups(groups, codes), name, words)
+                yield _Match(4, bits_of_groups(groups, codes), name, _joined("by its groups", place))
 
     def _in_any_order(self, flat: np.ndarray) -> Iterator[_Match]:
         values = Values(flat, resolution(flat))
-        standard = None
+        forms = [values, values.distinct] if 2 * len(values.levels) <= values.size else [values]
         for block in self._columns:
             size = block.values.shape[1]
             rows = np.unique(np.linspace(0, size - 1, min(4 * _SAMPLE, size)).astype(int))
-            often = values.among(block.ascending[:, rows]).mean(axis=1)
-            held = self._held(values, block.ascending)
-            for k, column in enumerate(block.ascending):
-                if max(often[k], held[k]) >= _SHARE:
-                    bits, hits = values.bits(column, bool(block.grouped[k]))
+            often, held = values.among(block.ascending[:, rows]).mean(axis=1), self._held(values, block.ascending)
+            for k in np.flatnonzero(np.maximum(often, held) >= _SHARE):
+                for form in forms:
+                    bits, hits = form.bits(block.ascending[k], bool(block.grouped[k]))
                     level, how = 2, f"{hits} of its values"
                     if hits == values.size == size:
                         level, how = _relation(flat, block.values[k])
                         level, how = (level, how) if level < 2 else (2, "in another order")
                     yield _Match(level, bits, block.names[k], how)
-            if values.size != size or size < _FEWEST + 2:
-                continue
-            if standard is None:
-                standard = [Values(sign * _standardised(flat), 1e-5) for sign in (1, -1)]
-            for one in standard:
-                for k in np.flatnonzero(~block.grouped & (one.among(block.standard[:, rows]).mean(axis=1) > _MOST)):
-                    bits, hits = one.bits(block.standard[k], free=2)
-                    if hits > _MOST * size:
-                        yield _Match(
-                            3, bits - values.regularity, block.names[k], "in another order, up to shift and scale"
-                        )
+                if values.size < size:
+                    bits = values.bits_of_part(block.values[k], bool(block.grouped[k]))
+                    yield _Match(2, bits, block.names[k], f"{values.size} of its values")
+            if values.size == size >= _FEWEST + 2:
+                for form in (Values(sign * _standardised(flat), 1e-5) for sign in (1, -1)):
+                    shared = form.among(block.standard[:, rows]).mean(axis=1)
+                    for k in np.flatnonzero(~block.grouped & (shared > _MOST)):
+                        bits, hits = form.bits(block.standard[k], free=2)
+                        if hits > _MOST * size:
+                            words = "in another order, up to shift and scale"
+                            yield _Match(3, bits - values.regularity, block.names[k], words)
 
     @staticmethod
     def _held(values: Values, ascending: np.ndarray) -> np.ndarray:
@@ -281,14 +280,25 @@ def _columns_of(name: str, values: np.ndarray) -> Iterator[tuple[str, np.ndarray
         yield name if flat.shape[1] == 1 else f"{name}[{k}]", column[np.isfinite(column)]
 
 
-def _has_groups(column: np.ndarray) -> bool:
-    """Whether at least two records are in half of the groups that a column makes."""
-    return _may_be_groups(np.unique(column, return_inverse=True)[1])
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
 
 
-def _may_be_groups(codes: np.ndarray) -> bool:
-    sizes = np.bincount(codes)
-    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5) and not has_equal_steps(codes)
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Groups of equal values, numbered as they appear."""
+    _, first, groups = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[groups.ravel()]
+
+
+def _are_groups(sizes: np.ndarray) -> bool:
+    """Whether at least two records are in half of the groups."""
+    return len(sizes) > 1 and bool(np.mean(sizes >= 2) >= 0.5)
+
+
+def _usual(flat: np.ndarray) -> np.ndarray:
+    """Values without single ones that are so large that the others would count as equal."""
+    low, middle, high = np.quantile(flat, [0.1, 0.5, 0.9])
+    return flat[np.abs(flat - middle) <= _LARGEST * (high - low)] if high > low else flat
 
 
 def _ranks(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -298,6 +308,7 @@ def _ranks(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _standardised(values: np.ndarray) -> np.ndarray:
     """Values with mean 0 and variance 1, in ascending order."""
     ascending = np.sort(values)
+    ascending = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
     return (ascending - ascending.mean()) / ascending.std()
 
 

@@ -50,6 +50,8 @@ def _direct(value: object) -> Iterator[Part]:
         array = np.asarray([str(v) for v in value] if isinstance(value, Iterable) else str(value))
     if array.dtype.kind in "biuf":
         yield array
+    elif array.dtype.kind == "c":
+        yield np.stack([array.real, array.imag])
     elif array.dtype.kind == "O" and array.ndim == 0:
         yield str(value)
     else:

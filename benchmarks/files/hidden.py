@@ -1,6 +1,6 @@
 """Does the audit see data that lie hidden in a file? Makes the page benchmarks/HIDDEN.md.
 
-python -m benchmarks.files.hidden [--only TEXT] [--untouched FOLDER] [--page] [--again]
+python -m benchmarks.files.hidden [--only TEXT] [--untouched FOLDER] [--clean] [--page] [--again]
 
 This page measures how many files with hidden data an audit detects. The files belong to a regression of 80 people. Some
 have data hidden in them, by mistake or on purpose, and others have nothing hidden. `hiding.py` and `hiding_found.py` in
@@ -27,6 +27,8 @@ from typing import Any
 from benchmarks.study import HERE, Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
@@ -85,6 +87,21 @@ def worst(row: Row, clean: Row) -> str:
     return next((level for level in ("high", "medium", "low") if level in new), "")
 
 
+def clean_file(model: Any) -> dict[str, list[str]]:
+    """The severity of the file in which nothing is hidden, in every mode, with each column that numbers the records."""
+    numbers = hiding.numbers_of_records(hiding.SIZE, np.random.default_rng(1))
+    found: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = hiding.write(hiding.groups(), Path(folder) / "fit.nc")
+        for mode in MODES:
+            tables = (
+                [{**hiding.DATA, "id": column} for column in numbers.values()] if mode in ("data", "both") else [None]
+            )
+            used = model if mode in ("model", "both") else None
+            found[mode] = [bayesrecon.audit(path, used, data=data, remedies=False).severity for data in tables]
+    return found
+
+
 def rows_of(files: list[hiding.File], model: Any, done: dict[str, Any]) -> Iterator[tuple[hiding.File, dict[str, Row]]]:
     """Every file in every mode, but for what is done."""
     for i, file in enumerate(files):
@@ -136,6 +153,9 @@ def page(rows: dict[str, Any]) -> str:
     lines += ["# Data that lie hidden in a file", "", "Made by `python -m benchmarks.files.hidden`.", ""]
     lines += [*__doc__.split("\n\n")[2].splitlines(), ""]  # type: ignore[union-attr]
     lines += ["| files | number | " + " | ".join(WORDS[m] for m in MODES) + " |", "|---|---|" + "---|" * len(MODES)]
+    severities = [Counter(rows["clean"][m]) for m in MODES]
+    told = [", ".join(f"{n} of {sum(c.values())} {level}" for level, n in c.items()) for c in severities]
+    lines.append("| nothing hidden: severity | 1 | " + " | ".join(told) + " |")
     for kind, words in (("honest", "an honest mistake"), ("malice", "made on purpose")):
         mine = [f for f in files if f["kind"] == kind]
         cells = []
@@ -207,8 +227,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose name holds this; nothing is kept")
     parser.add_argument("--untouched", type=Path, help="a folder of files of the same regression by other programs")
     parser.add_argument("--again", action="store_true", help="forget what a run that was interrupted has found")
+    parser.add_argument("--clean", action="store_true", help="audit only the file in which nothing is hidden")
     given = STUDY.given(parser)
     model, found, clean = hiding.model(), [], {}
+    if given.clean:
+        STUDY.add(clean=clean_file(model))
+        return
     files = [f for f in [*hiding.FILES, *FOUND] if given.only in f"{f.kind}: {f.id}" or f.name == "nothing"]
     files.sort(key=lambda f: f.name != "nothing")
     done = {} if given.only or given.again or not PART.exists() else json.loads(PART.read_text())
@@ -234,7 +258,7 @@ def main() -> None:
             print("  ->", one["seen"], one["worst"], [rows[m] for m in bad[:1]], file=sys.stderr)
     if given.only:
         return
-    STUDY.keep({"files": found, "untouched": {}})
+    STUDY.keep({"files": found, "clean": clean_file(model), "untouched": {}})
     STUDY.add(untouched=untouched(given.untouched))
     PART.unlink()
 

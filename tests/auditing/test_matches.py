@@ -41,26 +41,15 @@ def _ages(size):
         (_RNG.integers(0, 5, 80), lambda x: np.eye(5)[x]),
         (_RNG.permutation(50), np.copy),
         (np.sort(_RNG.choice(500, 50, replace=False)), lambda x: x / 7),
+        (_ages(80), lambda x: x[30:40]),
+        (_reals(80), lambda x: np.tile(_RNG.permutation(x), 100)),
+        (_reals(80), lambda x: np.append(x[::-1], 1e300)),
+        (_reals(80), lambda x: x[::2] + 1j * x[1::2]),
+        (np.where(_RNG.random(80) < 0.2, np.nan, _reals(80)), np.copy),
     ],
 )
 def test_copies_are_found(column, change):
     assert _matched(column, change)
-
-
-def _ids(size, rng):
-    """Columns that number the records, and groups."""
-    return {
-        "none": None,
-        "names": np.array([f"Patient {i:04d}" for i in range(size)]),
-        "shuffled names": rng.permutation([f"P-{i}" for i in range(size)]),
-        "from 0": np.arange(size),
-        "from 1": np.arange(size) + 1,
-        "shuffled from 1": rng.permutation(size) + 1,
-        "shuffled from 0": rng.permutation(size),
-        "wards": rng.permutation(np.arange(size) % 5).astype(str),
-        "ages": rng.integers(18, 90, size),
-        "ranks": rng.normal(size=size).argsort().argsort(),
-    }
 
 
 def _unrelated(size, length, rng):
@@ -87,7 +76,7 @@ def _unrelated(size, length, rng):
 
 
 def _false_matches(size, length, rng, others):
-    columns = {k: v for k, v in _ids(size, rng).items() if v is not None}
+    columns = hiding.numbers_of_records(size, rng)
     kinds = (
         lambda: rng.integers(0, 2, size),
         lambda: rng.integers(1, 6, size),
@@ -98,6 +87,27 @@ def _false_matches(size, length, rng, others):
     arrays = _unrelated(size, length, rng)
     named = Matching(columns, len(arrays))
     return [(name, found) for name, values in arrays.items() if (found := named(values))]
+
+
+def _drifting(size, rng):
+    """Columns, and arrays, that rise or drift, or are regular."""
+    return {
+        "sorted": np.sort(rng.normal(size=size)),
+        "times": np.cumsum(rng.gamma(2, size=size)),
+        "a walk": np.cumsum(rng.normal(size=size)),
+        "a line with noise": np.arange(size) + rng.normal(size=size),
+        "days": np.sort(rng.integers(18_000, 19_000, size)),
+        "sorted groups": np.sort(rng.integers(0, 8, size)),
+        "blocks": np.repeat(rng.normal(size=-(-size // 10)), 10)[:size],
+        "visits": np.arange(size) % 4,
+    }
+
+
+@pytest.mark.parametrize("size", [91, 2000])
+def test_what_rises_or_drifts_has_no_match_for_that(size):
+    rng = np.random.default_rng(size)
+    named = Matching(_drifting(size, rng))
+    assert not [(name, found) for name, values in _drifting(size, rng).items() if (found := named(values))]
 
 
 @pytest.mark.parametrize("size", [5, 20, 91])
@@ -116,5 +126,5 @@ def test_false_matches_are_rare(size):
 
 def test_a_clean_file_is_low_whatever_numbers_the_records(tmp_path):
     path = hiding.write(hiding.groups(), tmp_path / "clean.nc")
-    ids = {name: column for name, column in _ids(hiding.SIZE, np.random.default_rng(1)).items() if column is not None}
+    ids = hiding.numbers_of_records(hiding.SIZE, np.random.default_rng(1))
     assert bayesrecon.audit(path, data={**hiding.DATA, **ids}, remedies=False).severity == "low"

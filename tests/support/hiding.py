@@ -168,6 +168,22 @@ def put(made: Groups, group: str, name: str, values: Any, axes: tuple[str, ...] 
     made[group] = added if group not in made else made[group].merge(added)
 
 
+def numbers_of_records(size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Columns that number the records or group them, as private tables have them beside the data."""
+    return {
+        "names": np.array([f"Patient {i:04d}" for i in range(size)]),
+        "shuffled names": rng.permutation([f"P-{i}" for i in range(size)]),
+        "from 0": np.arange(size),
+        "from 1": np.arange(size) + 1,
+        "shuffled from 0": rng.permutation(size),
+        "shuffled from 1": rng.permutation(size) + 1,
+        "with gaps": np.sort(rng.choice(2 * size, size, replace=False)),
+        "wards": rng.permutation(np.arange(size) % 5).astype(str),
+        "years": rng.integers(18, 90, size),
+        "ranks": rng.normal(size=size).argsort().argsort(),
+    }
+
+
 def cycle(values: np.ndarray) -> np.ndarray:
     """Values one after another, draw by draw."""
     return np.resize(values, (CHAINS, LENGTH))

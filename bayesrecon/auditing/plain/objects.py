@@ -44,9 +44,6 @@ _DATA_CLASSES = (
 )
 """Classes that contain data for other objects."""
 
-_COUNTED = ("positions", "a grid", "nothing", "one number")
-"""Structure that can equal a private column by chance, since a column of identifiers is sorted like a grid."""
-
 _MOST_MATCHED = 400
 """Largest number of items that are compared with private columns, since a forest has thousands."""
 
@@ -72,7 +69,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
     """The private columns in the parts, by place."""
-    arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED and not _is_few(p))
+    arrays = (p for p in parts if np.ndim(p.values) and not _is_few(p))
     ordered = sorted(arrays, key=lambda p: p.role != RECORD)
     columns = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
     return {where: column for where, column in columns.items() if column}

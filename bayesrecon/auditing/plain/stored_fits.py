@@ -6,7 +6,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
-from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels, of_rows
 from bayesrecon.auditing.short_text import places, preview, short
@@ -75,7 +74,7 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
 
 
 def _labels(look: Look, entry: Entry) -> Finding | None:
-    column = None if kind_of_labels(entry.values) == "positions" else look.named(entry.values)
+    column = look.named(entry.values)
     of_records = entry.role == RECORD
     severity = "high" if column else of_labels(entry.values, not of_records, of_records)
     if severity is None or np.size(entry.values) < 2:

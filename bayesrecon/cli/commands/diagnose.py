@@ -51,7 +51,7 @@ def diagnose(
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give only one of them")
-    if not plan and not releases is budget is account is ledger is None:
+    if not plan and any(x is not None for x in (releases, budget, account, ledger)):
         raise BayesreconError("--releases, --budget, --account and --ledger need --plan")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
