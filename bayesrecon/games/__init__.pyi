@@ -1,5 +1,6 @@
 from .adversaries.exm import Exm as Exm
 from .adversaries.ins import Ins as Ins
+from .adversaries.lbl import Lbl as Lbl
 from .adversaries.likelihood import Likelihood as Likelihood
 from .adversaries.reconstructed import Reconstructed as Reconstructed
 from .adversaries.reduction import Reduction as Reduction
