@@ -7,7 +7,8 @@ A comment behind a number names its row, as the path through the JSON file of a 
     0.977<!-- deletion > MNIST, softmax > rows > HRec improved > median -->
 
 A key leads into an object, a position into a list; any other word keeps those rows of a list that hold it. `size=10`
-asks for a field. `*` takes everything, and `least()`, `most()`, `median()` and `count()` make one number of many. A
+asks for a field. `*` takes everything, and `least()`, `most()`, `median()`, `sum()` and `count()` make one number of
+many. A
 position into a text is that of one of its numbers. A number keeps its decimals, and `%` makes a percentage of it.
 """
 
@@ -29,6 +30,7 @@ OF_MANY: dict[str, Callable[[list[Any]], Any]] = {
     "most()": max,
     "median()": statistics.median,
     "count()": len,
+    "sum()": sum,
 }
 
 

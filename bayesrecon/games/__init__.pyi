@@ -1,3 +1,4 @@
+from .adversaries.label_change import LabelChange as LabelChange
 from .adversaries.likelihood import Likelihood as Likelihood
 from .adversaries.loss_change import LossChange as LossChange
 from .adversaries.output_change import OutputChange as OutputChange

@@ -31,6 +31,10 @@ class Game:
     is deleted, which gives h'. The adversary sees both records and both models. It wins if it names the deleted record.
     Guessing wins with probability 1/2.
 
+    Additions (`added`) are the same game with the models in the other order: h' is trained on S without the record, the
+    record is added, and h is trained on S. The other record is in neither. The adversary asks h first in both cases,
+    which matters only to one whose questions depend on answers.
+
     Attributes:
         data: sampler of data sets (`table`, `Law`).
         learner: what is trained: a `Learner`, an estimator, or a pair of functions.
@@ -39,11 +43,13 @@ class Game:
         given: what is shown of the challenges: "records", "instances" (labels withheld) or "labels".
         single: whether there is one challenge only: was this record deleted, or another one?
         outside: whether the other challenge is outside S for both models.
+        added: whether the record is added and not deleted. It implies `outside`.
         deletions: number k of records deleted together. k kept records are shown as well, and all k x k pairs are
             compared.
         auxiliary: number of records outside S, from the same distribution, that the adversary holds; None for all.
         others: whether the adversary holds all records of S except for the challenges.
-        distinct: whether to draw again if challenges are equal in every field, since nobody can tell copies apart.
+        distinct: whether to draw again if challenges are equal in every field that is shown, since nobody can tell
+            copies apart.
         choose: function of `Candidates` that returns two positions, such as `Outlying()`: the adversary's side sees S
             and picks the two challenges from it before the coin is tossed. None for a random pair. All adversaries play
             this pair.
@@ -67,6 +73,7 @@ class Game:
     given: str = RECORDS
     single: bool = False
     outside: bool = False
+    added: bool = False
     deletions: int = 1
     auxiliary: int | None = 0
     others: bool = False
@@ -77,6 +84,7 @@ class Game:
     def __post_init__(self) -> None:
         players = (self.adversaries,) if isinstance(self.adversaries, Adversary) else tuple(self.adversaries)
         object.__setattr__(self, "adversaries", players)
+        object.__setattr__(self, "outside", self.outside or self.added)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
         claimed_epsilon(self.learner, self.deletion)
@@ -89,6 +97,10 @@ class Game:
             raise BayesreconError(f"given={self.given!r}: expected {RECORDS}, {INSTANCES} or {LABELS}")
         if self.deletions < 1 or (self.single and self.deletions > 1):
             raise BayesreconError(f"deletions={self.deletions}: expected one or more, and exactly one with single=True")
+        if self.added and not isinstance(self.deletion, Retrain):
+            raise BayesreconError(
+                "added=True needs two trainings; a deletion mechanism other than Retrain adds nothing"
+            )
         if self.auxiliary is not None and self.auxiliary < 0:
             raise BayesreconError(f"auxiliary={self.auxiliary}: expected a number of records, or None for all")
         pairs = not (self.single or self.outside or self.deletions > 1)
@@ -202,8 +214,9 @@ class Game:
         parts = {
             f"{self.given} alone": self.given != RECORDS,
             "one challenge": self.single,
-            "the other challenge outside": self.outside,
-            f"{self.deletions} deleted at once": self.deletions > 1,
+            "added, not deleted": self.added,
+            "the other challenge outside": self.outside and not self.added,
+            f"{self.deletions} {'added' if self.added else 'deleted'} at once": self.deletions > 1,
             "the other private records known": self.others,
             "copies excluded": self.distinct,
             "challenges planted by the adversary": self.canaries is not None,
@@ -237,16 +250,25 @@ class Game:
             spare = rng.permutation(len(outside.y))
             remaining = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
             deleted = private.rows(rows[:k])
-            if not self.distinct or not _share_a_copy(deleted, remaining):
+            if not self.distinct or not self._share_a_copy(deleted, remaining):
                 break
         else:
             raise BayesreconError(f"{self.data.name}: no two different challenges were found; set distinct=False")
         unused = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
             first = bool(rng.integers(2))
-            return _Round(private, unused, rows[:1] if first else rows[1:], deleted, private.without(rows[:1]), first)
+            gone, shown = rows[:1] if first or self.outside else rows[1:], deleted
+            if self.outside and not first:
+                shown = remaining
+            return _Round(private, unused, gone, shown, private.without(rows[:1]), first)
         challenges = Records(np.concatenate([deleted.x, remaining.x]), np.concatenate([deleted.y, remaining.y]))
         return _Round(private, unused, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
+
+    def _share_a_copy(self, records: Records, others: Records) -> bool:
+        """Whether a record equals one of the others in every field that is shown."""
+        same_x = (records.x[:, None] == others.x[None]).all(axis=2) | (self.given == LABELS)
+        same_y = (records.y[:, None] == others.y[None]) | (self.given == INSTANCES)
+        return bool((same_x & same_y).any())
 
     def _chosen(self, private: Records, outside: Records, rng: np.random.Generator) -> np.ndarray:
         assert self.choose is not None
@@ -306,8 +328,3 @@ def _checked_scores(player: Adversary, scores: npt.ArrayLike, count: int) -> np.
     if len(flat) != count or np.isnan(flat).any():
         raise BayesreconError(f"{player.name} returned {flat}, expected {count} scores that are numbers")
     return flat
-
-
-def _share_a_copy(records: Records, others: Records) -> bool:
-    same = (records.x[:, None] == others.x[None]).all(axis=2) & (records.y[:, None] == others.y[None])
-    return bool(same.any())

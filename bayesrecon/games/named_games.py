@@ -13,8 +13,9 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, named_adversary
 from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Data, Law, Table, table
-from bayesrecon.games.inference import Game
+from bayesrecon.games.inference import INSTANCES, RECORDS, Game
 from bayesrecon.games.learner import Learner
+from bayesrecon.games.learners.labels import Labels
 from bayesrecon.games.private import Private
 
 # The distributions of the workshop paper's experiments: a noisy linear response, and two normal classes.
@@ -133,11 +134,16 @@ def named_learner(name: str, classes: int, epsilon: float | None = None) -> Lear
     return replace(learner, epsilon=epsilon)
 
 
-def default_adversaries(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
-    """The adversaries that suit a learner's answers: direct ones, and reductions if there are auxiliary records."""
+def default_adversaries(learner: Learner, auxiliary: bool = False, given: str = RECORDS) -> tuple[Adversary, ...]:
+    """The adversaries that suit what is shown of the challenges, and a learner's answers.
+
+    These are direct ones, and reductions if there are auxiliary records.
+    """
+    if given != RECORDS:
+        return (named_adversary("ins" if given == INSTANCES else "lbl"),)
     names = ["exm"]
     names += ["exm-absolute"] if learner.answers == VALUES else []
-    names += ["ins"]
+    names += ["ins", *(["label-only"] if isinstance(learner, Labels) else [])]
     if auxiliary:
         names += ["yeom"] + (["shokri"] if learner.answers == PROBABILITIES else [])
     return tuple(named_adversary(name) for name in names)
@@ -173,9 +179,11 @@ def load(
     Args:
         name: `DATA-LEARNER`, one of `shipped()`.
         adversaries: the players. Defaults to Del-Inf-Exm (squared and absolute loss, log loss or hinge loss) and
-            Del-Inf-Ins, and the reductions if there are auxiliary records.
+            Del-Inf-Ins, and the reductions if there are auxiliary records. Del-Inf-Ins plays if instances alone are
+            shown, and Del-Inf-Lbl if labels alone are.
         epsilon: privacy parameter of a private learner.
-        flags: options of `Game`. `share`, the private share of the records, is passed to the data.
+        flags: options of `Game`. `share`, the private share of the records, is passed to the data. With
+            `labels_only=True` models show their most likely class alone.
 
     Raises:
         BayesreconError: there is no game of this name, or options do not fit together.
@@ -197,10 +205,22 @@ def load(
 
 
 def game_of(
-    data: Data, learner: Learner, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any
+    data: Data,
+    learner: Learner,
+    *,
+    adversaries: Adversary | Sequence[Adversary] | None = None,
+    labels_only: bool = False,
+    **flags: Any,
 ) -> Game:
-    """A game of these data and this learner, with the default adversaries and the auxiliary records they require."""
-    players = default_adversaries(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
+    """A game of these data and this learner, with the default adversaries and the auxiliary records they require.
+
+    Args:
+        labels_only: whether models show their most likely class alone (`learners.labels.Labels`), as a defence.
+    """
+    learner = Labels(learner) if labels_only else learner
+    if adversaries is None:
+        adversaries = default_adversaries(learner, flags.get("auxiliary", 0) != 0, flags.get("given", RECORDS))
+    players = adversaries
     players = (players,) if isinstance(players, Adversary) else players
     needs = {need for player in players for need in player.required()}
     if flags.get("auxiliary") is None and (PUBLIC in needs or (PARAMETERS in needs and not flags.get("others"))):

@@ -13,6 +13,7 @@ from bayesrecon.games import (
     DeletedLabel,
     Game,
     KnownInstance,
+    LabelChange,
     Law,
     LeastSquares,
     LinearLaw,
@@ -34,6 +35,7 @@ from bayesrecon.games import (
 )
 from bayesrecon.games.adversary import named_adversaries, named_adversary
 from bayesrecon.games.answers import distance, loss_of
+from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.data import Records
 from bayesrecon.games.members.lira import confidence, log_ratio, one_sided
 from bayesrecon.games.reconstructor import Guess, Reconstructor
@@ -74,6 +76,57 @@ def test_direct_scores_of_known_answers():
     np.testing.assert_allclose(LossChange().scores(shown()), [0.25 - 1, 0.25])
     np.testing.assert_allclose(LossChange("absolute").scores(shown()), [-0.5, 0.5])
     np.testing.assert_allclose(OutputChange().scores(shown()), [0.5, 0.5])
+
+
+def test_labels_are_told_from_predictions_elsewhere():
+    """All records but the deleted one as queries: the normal equations are exact then."""
+    records = Records(*LinearLaw(3, variance=4.0)(np.random.default_rng(3), 40))
+    learner = LeastSquares()
+    before = learner.fit(records, 0, 0)
+    after = learner.without(before, records, np.array([7]), 0, 0)
+    y = records.y[7] + np.array([0.0, 1e-6, -0.5])
+    scores = LabelChange().scores(view(before, after, None, y, public=records.without(np.array([7]))))
+    np.testing.assert_allclose(scores, -np.abs(y - records.y[7]), atol=1e-8)
+    p = np.array([[0.2, 0.8]])
+    shown = view(lambda x: p, lambda x: p[:, ::-1], None, np.array([0, 1]), 2, "probabilities", records)
+    np.testing.assert_allclose(LabelChange().scores(shown), [-0.6, 0.6])
+    still = view(before, before, None, y, public=records)
+    assert not LabelChange().scores(still).any()
+
+
+@pytest.mark.parametrize("game", ["plane-linear", "iris-logistic"])
+@pytest.mark.parametrize("given", ["labels", "instances"])
+def test_somebody_plays_with_labels_or_instances_alone(game, given):
+    result = play(load(game, given=given, distinct=True), n=60, seed=1, workers=1)
+    (row,) = result.rows
+    assert row.success.lower > 0.6
+    assert f"{given} alone" in result.variant
+
+
+def test_an_added_record_is_told_like_a_deleted_one():
+    flags = {"n": 60, "seed": 1, "workers": 1}
+    found = play(load("diabetes-linear", adversaries=OutputChange(), added=True), **flags)
+    assert found.rows[0].success.lower > 0.9
+    assert "added, not deleted" in found.variant
+    other = play(load("diabetes-linear", adversaries=OutputChange(), outside=True), **flags)
+    np.testing.assert_array_equal(found.outcomes, other.outcomes)
+    one = play(
+        load("diabetes-linear", adversaries=LossChange("absolute"), added=True, single=True, share=0.5, auxiliary=None),
+        **flags,
+    )
+    assert one.rows[0].success.lower > 0.5
+    with pytest.raises(BayesreconError, match="adds nothing"):
+        load("iris-logistic", added=True, deletion=NewtonStep())
+
+
+def test_a_defence_that_shows_labels_alone_hides_what_confidences_tell():
+    flags = {"n": 60, "seed": 1, "workers": 1}
+    shown, hidden = (play(load("iris-logistic", labels_only=only), **flags)["Del-Inf-Exm"] for only in (False, True))
+    assert shown.success.lower > hidden.success.upper
+    assert hidden.ties > 45
+    with pytest.raises(BayesreconError, match="use a classifier"):
+        load("diabetes-linear", labels_only=True)
+    assert load("cancer-private-output", labels_only=True, epsilon=0.5).learner.epsilon == 0.5
 
 
 def test_the_first_model_is_gone_once_the_second_was_asked():

@@ -24,7 +24,7 @@ Number = tuple[float, float]
 
 _ARITHMETIC = 1e-13  # relative error of numbers with all digits
 _STEP = 1e-7  # relative, of finite differences for such numbers
-_WHOLE = 0.5
+_WHOLE = 0.5  # largest open part of a count that still names one whole number
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
 

@@ -39,7 +39,7 @@ def game(
         typer.Option("--domain", help="For a private learner: FIELD=LOW:HIGH, public range of each numeric column."),
     ] = None,
     adversary: Annotated[
-        list[str] | None, typer.Option(help="An adversary to play; default all that can play. Repeatable.")
+        list[str] | None, typer.Option(help="An adversary to play; default those that suit what is shown. Repeatable.")
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Number of rounds.", min=1)] = 1000,
     workers: Annotated[
@@ -54,6 +54,10 @@ def game(
     ] = "records",
     single: Annotated[bool, typer.Option("--single", help="Show one challenge only: was it deleted?")] = False,
     outside: Annotated[bool, typer.Option("--outside", help="Take the other challenge from outside the data.")] = False,
+    added: Annotated[bool, typer.Option("--added", help="The record is added to the data, not deleted.")] = False,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="A defence: the models show their most likely class alone.")
+    ] = False,
     deletions: Annotated[int, typer.Option(help="Number of records deleted together.", min=1)] = 1,
     auxiliary: Annotated[
         int | None,
@@ -67,7 +71,7 @@ def game(
         float | None, typer.Option(help="Share of the table that is private in each round.", show_default=False)
     ] = None,
 ) -> None:
-    """Measure how often an outsider identifies the record that was deleted between two trained models.
+    """Measure how often an outsider identifies the record that was deleted (or added) between two trained models.
 
     Exit codes: 0 done, 1 success is above what the learner's claimed epsilon allows, 2 bad input.
     """
@@ -76,7 +80,9 @@ def game(
             raise BayesreconError("name the table: bayesrecon game customers.csv --response churned")
         return _list(args.json)
     flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
-    flags |= {"others": others} | ({} if share is None else {"share": share})
+    flags |= {"added": added, "labels_only": labels_only, "others": others} | (
+        {} if share is None else {"share": share}
+    )
     if choose is not None:
         from bayesrecon.games.choosing import named_choice
 
@@ -156,7 +162,14 @@ def _show(result: "GameResult") -> "Iterable[RenderableType]":
 
     table = Table(title=escape(result.headline), title_justify="left")
     table.add_column("adversary", no_wrap=True)
-    for heading in ("names the deleted record", "95 % interval", "ties", "ties as wins", "advantage", "epsilon >="):
+    for heading in (
+        f"names the {'added' if 'added' in result.variant else 'deleted'} record",
+        "95 % interval",
+        "ties",
+        "ties as wins",
+        "advantage",
+        "epsilon >=",
+    ):
         table.add_column(heading, justify="right")
     for row in result.rows:
         pairs, rate = row.wins + row.ties + row.losses, row.success

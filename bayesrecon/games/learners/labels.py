@@ -23,7 +23,7 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class Labels(Learner):
-    """Another learner whose models only answer with labels. It shows what a service that hides its confidences reveals.
+    """Another learner whose models only answer with labels: the defence of a service that hides its confidences.
 
     >>> from bayesrecon.games import Logistic
     >>> data = Records(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1]))
@@ -41,6 +41,11 @@ class Labels(Learner):
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"{self.learner.name}, labels alone"
+
+    @property
+    def epsilon(self) -> float | None:  # type: ignore[override]
+        """That of the other learner: labels are computed from its model alone."""
+        return self.learner.epsilon
 
     def fit(self, records: Records, classes: int, seed: int) -> Labelled:
         return Labelled(self.learner.fit(records, classes, seed), classes)

@@ -16,7 +16,7 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class KnownInstance(Reconstructor):
-    """Ins-Rev-Lbl-Rec (Gao et al. 2022, appendix C.3): `y = h(x) + lambda (h(x) - h'(x))`.
+    """Ins-Rev-LabelChange-Rec (Gao et al. 2022, appendix C.3): `y = h(x) + lambda (h(x) - h'(x))`.
 
     For least squares `h(x) - h'(x) = r l / (1 - l)`, where r is the residual of h and l the leverage of x. The response
     is exact for `lambda = (1 - l) / l`, which differs between instances. With public records instead of the private
