@@ -19,7 +19,6 @@ from bayesrecon.posteriors.approximated.normal import order_of
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.releases import Derived, Release, StatedLimits
 
-
 Number = tuple[float, float]
 """A printed number with half the unit of its last digit."""
 
