@@ -11,7 +11,6 @@ from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.table_differences import Table, difference_findings
-from bayesrecon.auditing.table_remedies import reprinted, reprinted_correlations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
@@ -21,7 +20,6 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.printed.footer_lines import without_footer
 from bayesrecon.posteriors.printed.headers import SIGMA
 from bayesrecon.posteriors.printed.reading import as_printed
-from bayesrecon.posteriors.printed.summaries import from_table
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
@@ -49,7 +47,7 @@ def audits_of_tables(
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
     knows: Knows,
-    read: Callable[..., tuple[Release | None, Mapping[str, object]]],
+    read: Callable[..., tuple[Release | None, Any]],
     audit: Callable[..., Audit],
     options: TablesOptions,
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
@@ -84,7 +82,7 @@ def audits_of_tables(
         name = f"{name} (table {i})" if name in names else name
         names.add(name)
         if release is not None:
-            tables.append(_table(source, model, replace(release, name=name), stated))
+            tables.append(Table(replace(release, name=name), _count(source, column), dict(about["alternatives"])))
         known = knows if release is None else of_model(knows, release.about)
         audits.append(audit(source, model, name=name, **stated, **known, **options))
     tried = bool(options["remedies"])
@@ -97,20 +95,11 @@ def audits_of_tables(
     return audits, [*differences, *findings], [*refused, *untried]
 
 
-def _table(source: object, model: Any, release: Release, which: Json) -> Table:
-    """A table with the number of records in its footer, and its reprints."""
-    column, correlations = which.get("column"), which.get("correlations")
-    others = {k: v for k, v in which.items() if k not in ("column", "correlations")}
-
-    def again(digits: int) -> Release:
-        matrix = None if correlations is None else reprinted_correlations(correlations, digits)
-        reread = from_table(reprinted(source, digits, column), model, correlations=matrix, **others)
-        return replace(reread, name=release.name)
-
+def _count(source: object, column: str | None) -> float | None:
+    """The number of records in the footer of a table."""
     lines, footer = without_footer(as_printed(source, column=column).frame)
     counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
-    n = counted[0] if counted is not None and counted[0] == counted[1] else None
-    return Table(release, n, again)
+    return counted[0] if counted is not None and counted[0] == counted[1] else None
 
 
 def _audit_pairs(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.attacks.differences.gram import Gram, grams_of
+from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
+from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, search
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
@@ -17,7 +18,6 @@ from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity,
 
 KIND = "difference of tables"
 
-_DIGITS = (5, 4, 3, 2)  # numbers of digits that are tried
 _Z = 1.96  # half of a 95 % interval in standard errors
 _VAGUE = 2.0  # standard errors that are below 2 standard deviations if anything is known about a person
 _APART = (
@@ -28,17 +28,17 @@ _APART = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table and its reprints.
+    """A table and what may be published instead.
 
     Attributes:
         release: the table.
         n: number of records in its footer.
-        reprinted: function of a number of digits to the table with as many.
+        alternatives: `{remedy: function that makes the table}`.
     """
 
     release: Release
     n: float | None
-    reprinted: Callable[[int], Release]
+    alternatives: Mapping[str, Callable[[], Release]]
 
 
 def difference_findings(
@@ -61,7 +61,7 @@ def difference_findings(
     by_name = {table.release.name: table for table in tables}
     findings = []
     for one in possible:
-        tried = [*_APART, *(_reprinted(one, by_name, domains, knows, most, key) if remedies else ())]
+        tried = [*_APART, *(_tried(one, by_name, domains, knows, most, key) if remedies else ())]
         findings.append(_finding(one, domains, thresholds, tuple(tried)))
     closed = [
         NotRun(
@@ -198,29 +198,27 @@ def _range(low: float, high: float) -> str:
     return f"{low:.{min(digits, 9)}g} to {high:.{min(digits, 9)}g}"
 
 
-def _reprinted(
+def _tried(
     one: Between, tables: Mapping[str, Table], domains: Mapping[str, Domain], knows: Knows, most: int, key: int
 ) -> list[Remedy]:
-    """What fewer digits in all of these tables would leave, down to the first number that hides the person."""
+    """What other forms of all of these tables would leave to an attacker who knows that a record is between them."""
     remedies: list[Remedy] = []
     before = one.half / _Z
-    for digits in _DIGITS:
-        action = f"print {digits} digits in all of these tables"
+    concerned = [tables[name] for name in (one.whole, *one.parts)]
+    for action in concerned[0].alternatives:
         try:
-            grams = [
-                _grams(tables[name].reprinted(digits), tables[name].n, domains, knows)
-                for name in (one.whole, *one.parts)
-            ]
-        except BayesreconError:
-            continue  # they have no more
+            grams = [_grams(table.alternatives[action](), table.n, domains, knows) for table in concerned]
+        except (BayesreconError, KeyError):
+            continue  # they have no more digits, or another form
+        everywhere = f"in all of these tables, {action}"
         left = None
         if all(grams):
             left = between(grams[0][0], [part[0] for part in grams[1:]], one.fields, None, most, key)
         if left is None or not _known(left):
-            remedies.append(Remedy(f"{action}: the error of every value is then above 1 standard deviation"))
-            break
-        i = int(np.argmin(left.half / left.sd))
-        remedies.append(Remedy(action, left.fields[i], float(before[i]), None, float(left.half[i] / _Z)))
+            remedies.append(Remedy(f"{everywhere}: the errors of all values are then above 1 standard deviation"))
+        else:
+            i = int(np.argmin(left.half / left.sd))
+            remedies.append(Remedy(everywhere, left.fields[i], float(before[i]), None, float(left.half[i] / _Z)))
     return remedies
 
 
