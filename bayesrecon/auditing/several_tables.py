@@ -1,20 +1,25 @@
 """Audit of several tables: each by itself, what two of them reveal together, and the records in only one of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
+from bayesrecon.auditing.table_differences import Table, difference_findings
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows, of_model
 from bayesrecon.model import Progress
+from bayesrecon.posteriors.printed.footer_lines import without_footer
+from bayesrecon.posteriors.printed.headers import SIGMA
+from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
@@ -42,7 +47,7 @@ def audits_of_tables(
     model: object,
     which: Mapping[str, Sequence[str | None] | None],
     knows: Knows,
-    read: Callable[..., tuple[Release | None, Mapping[str, object]]],
+    read: Callable[..., tuple[Release | None, Any]],
     audit: Callable[..., Audit],
     options: TablesOptions,
 ) -> tuple[list[Audit], list[Finding], list[NotRun]]:
@@ -69,21 +74,36 @@ def audits_of_tables(
         )
     columns = which.get("column")
     columns = [columns] * len(sources) if columns is None or isinstance(columns, str) else list(columns)
-    audits, releases = [], []
+    audits, tables, names = [], [], set()
     for i, (source, correlations, column) in enumerate(zip(sources, correlations_by_table, columns, strict=True), 1):
         stated = {k: v for k, v in {**which, "correlations": correlations, "column": column}.items() if v is not None}
         release, about = read(source, model, **stated)
         name = str(about["name"]) if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
+        name = f"{name} (table {i})" if name in names else name
+        names.add(name)
         if release is not None:
-            releases.append(replace(release, name=name))
+            tables.append(Table(replace(release, name=name), _count(source, column), dict(about["alternatives"])))
         known = knows if release is None else of_model(knows, release.about)
         audits.append(audit(source, model, name=name, **stated, **known, **options))
-    findings, untried = audit_pairs(releases, options["thresholds"].small_count, knows, options["key"])
-    return audits, findings, untried
+    tried = bool(options["remedies"])
+    limits, key = options["thresholds"], options["key"]
+    differences, refused, explained = difference_findings(tables, knows, limits, key, tried)
+    releases = [table.release for table in tables]
+    findings, untried = _audit_pairs(releases, limits.small_count, knows, key, explained)
+    if findings:
+        differences = [f for f in differences if f.severity != "info"]
+    return audits, [*differences, *findings], [*refused, *untried]
 
 
-def audit_pairs(
-    releases: Sequence[Release], threshold: int, knows: Knows, key: int
+def _count(source: object, column: str | None) -> float | None:
+    """The number of records in the footer of a table."""
+    lines, footer = without_footer(as_printed(source, column=column).frame)
+    counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
+    return counted[0] if counted is not None and counted[0] == counted[1] else None
+
+
+def _audit_pairs(
+    releases: Sequence[Release], threshold: int, knows: Knows, key: int, done: Collection[frozenset[str]]
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 
@@ -92,23 +112,33 @@ def audit_pairs(
         threshold: counts below it are small.
         knows: what an attacker knows.
         key: seed.
+        done: pairs of names whose difference was found already.
     """
     findings: list[Finding] = []
     untried: list[NotRun] = []
-    for pair in combinations(releases, 2):
-        names = (pair[0].name, pair[1].name)
+
+    @cache
+    def alone(i: int) -> Recovery:
+        return recovered(releases[i], **of_model(knows, releases[i].about), key=key).judged()
+
+    for i, j in combinations(range(len(releases)), 2):
+        pair, names = (releases[i], releases[j]), (releases[i].name, releases[j].name)
+        if frozenset(names) in done:
+            continue
         try:
-            alone = [recovered(table, **of_model(knows, table.about), key=key).judged() for table in pair]
-            if any(table.failures for table in alone):
+            each = [alone(i), alone(j)]
+            if any(table.failures for table in each):
                 continue  # the audit of each table reports it
-            together = pooled_limits(pair, lambda table, **known: recovered(table, **known, key=key), knows)
+            counts = [next((row for row in table if row.name == "n" and _exact(row)), None) for table in each]
+            apart = None not in counts and counts[0].upper != counts[1].upper  # type: ignore[union-attr]
+            together = None if apart else pooled_limits(pair, partial(recovered, key=key), knows)
         except BayesreconError as error:
             untried.append(NotRun(_ATTACK, str(error), _PASS, names))
             continue
-        if together.failures:
-            findings += _difference(alone, pair, threshold, names)
+        if together is None or together.failures:
+            findings += _cells(each, pair, threshold, names)
         else:
-            findings += _together(alone, together, pair, threshold, names)
+            findings += _together(each, together, pair, threshold, names)
     return findings, untried
 
 
@@ -131,9 +161,7 @@ def _together(
     return findings + small_counts(counts, threshold, names, needs)
 
 
-def _difference(
-    alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]
-) -> list[Finding]:
+def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]) -> list[Finding]:
     """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
     rows = [{row.name: row for row in recovery} for recovery in alone]
     findings: list[Finding] = []

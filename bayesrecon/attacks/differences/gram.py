@@ -9,22 +9,19 @@ coordinates. Rounding of each printed number is uniform within half a unit of it
 matrix is linear. That the first entry is the whole number n constrains these errors.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bayesrecon.posteriors.approximated.normal import order_of
-from bayesrecon.posteriors.printed.coded_tables import Coded
-from bayesrecon.releases import Derived, Release, StatedLimits
-
 Number = tuple[float, float]
 """A printed number with half the unit of its last digit."""
 
-_ARITHMETIC = 1e-13  # relative error of numbers with all digits
-_STEP = 1e-7  # relative, of finite differences for such numbers
-_WHOLE = 0.5  # largest open part of a count that still names one whole number
+ARITHMETIC = 1e-13
+"""Relative error of numbers with all digits."""
+STEP = 1e-7
+"""Relative step of finite differences for such numbers."""
+_WHOLE = 0.5  # error of n, below which one whole number is left
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
 
@@ -78,52 +75,6 @@ class Gram:
         return full + np.triu(full, 1).T, covariance
 
 
-def grams_of(release: Release, n: float | None = None, low: float = -math.inf, high: float = math.inf) -> list[Gram]:
-    """The Gram matrices that a release determines: none, one, or two that differ in the sign of a covariate's mean.
-
-    Args:
-        release: a Gaussian regression with an intercept: a table, or estimates and covariance of a fit.
-        n: number of records, if the release does not tell.
-        low, high: limits of the covariate, which may tell the sign where correlations were not released.
-    """
-    model = release.about
-    settings = model.settings
-    if model.name != "ols" or not settings["intercept"] or settings.get("offset") or settings.get("fit_weights"):
-        return []
-    fields = (*settings["covariates"], settings["response"])
-    if isinstance(release, StatedLimits):
-        limits = release.limits
-        if not isinstance(limits, Coded) or limits.scale is None:
-            return []
-        counted = limits.footer.records(len(limits.coefficients))
-        if counted is not None:
-            n = counted[0] if counted[0] == counted[1] else n
-        signs = [1.0] if low >= 0 or len(limits.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
-        numbers = limits.coefficients, limits.errors, limits.scale
-        found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
-        return [gram for gram in found if gram is not None]
-    if not isinstance(release, Derived):
-        return []
-    phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
-    if noise is not None and np.asarray(noise.normal).any():
-        return []  # moments of draws: their noise hides single records
-    d, p = model.dimension, len(fields)
-    half = np.zeros((len(phi), 0)) if noise is None else np.asarray(noise.bounded)
-    half = np.column_stack([half, np.diag(_ARITHMETIC * np.abs(phi))])
-    size = np.maximum(np.abs(half) / np.maximum(np.abs(phi), 1e-300)[:, None], 0.0).max(axis=0)
-    stretch = np.maximum(1.0, _STEP / np.maximum(size, 1e-300)) * (size > 0)
-    moved = phi + np.concatenate([np.zeros((1, len(phi))), (half * stretch).T, -(half * stretch).T])
-    factor = np.zeros((len(moved), d, d))
-    factor[:, *np.tril_indices(d)] = moved[:, d:]
-    back = np.argsort(order_of(model))
-    factor = factor[:, back]
-    covariance = factor @ factor.transpose(0, 2, 1)
-    gram = _gram(
-        release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, 2 * np.where(stretch, stretch, 1.0)
-    )
-    return [] if gram is None else [gram]
-
-
 def gram_of(
     name: str,
     fields: Sequence[str],
@@ -156,9 +107,9 @@ def gram_of(
         return None
     numbers = np.array([*coefficients, *errors, scale, *(correlations or ())])
     values = numbers[:, 0]
-    half = np.maximum(numbers[:, 1], _ARITHMETIC * np.abs(values))
-    step = np.maximum(half, _STEP * np.abs(values))
-    step[step == 0] = _STEP
+    half = np.maximum(numbers[:, 1], ARITHMETIC * np.abs(values))
+    step = np.maximum(half, STEP * np.abs(values))
+    step[step == 0] = STEP
     moved = values + np.concatenate([np.zeros((1, len(values))), np.diag(step), -np.diag(step)])
     b, se, s, related = np.split(moved, [p, 2 * p, 2 * p + 1], axis=1)
     s = s[:, 0]
@@ -174,10 +125,10 @@ def gram_of(
         i, j = np.tril_indices(p, -1)
         correlation[:, i, j] = correlation[:, j, i] = related
     covariance = correlation * se[:, :, None] * se[:, None, :]
-    return _gram(name, tuple(fields), b, covariance, s, n, 2 * step / half)
+    return moved_gram(name, tuple(fields), b, covariance, s, n, 2 * step / half)
 
 
-def _gram(
+def moved_gram(
     name: str,
     fields: tuple[str, ...],
     b: np.ndarray,

@@ -4,8 +4,8 @@ If the difference is one record, that of the Gram matrices of `(1, x, y)` is `v 
 estimated by generalised least squares with the covariance of the rounding errors, in units in which the larger
 release has mean zero and standard deviation one. Two questions are asked of the rest:
 
-* Is the difference of rank one at all? The residual is tested, and the evidence for one record, integrated
-  over v, is compared with the evidence for releases of different people, whose totals differ by `sqrt(2 n)`.
+* Is the difference of rank one at all? The residual is tested (chi squared), and the evidence for one record,
+  integrated over v, is compared with the evidence for releases of different people, whose totals differ by `sqrt(2 n)`.
 * What else would look the same? If one record w was also exchanged for u, or one of its values was corrected, the
   difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
   well some v then explains the difference. A second interval for v holds under these alternatives as well. Those that
@@ -15,6 +15,7 @@ release has mean zero and standard deviation one. Two questions are asked of the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import chi2, norm
@@ -27,7 +28,8 @@ _ODDS = 1e6  # evidence against different people, for each comparison
 _SAMPLES = 1500  # pairs w, u of each alternative
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
 _SPREAD = 4.0  # variance of records between releases, in that of all records
-_BANDS = ((0.03, 0.1), (0.1, 0.3), (0.3, 1.0), (1.0, 3.0))  # sizes of corrections, in standard deviations
+_LARGEST = 3.0  # correction, in standard deviations; they are drawn decade by decade, down to what makes no difference
+_HOPELESS = 300.0  # misfit after one step, from which more steps are not tried
 _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
@@ -61,13 +63,22 @@ class Between:
     open: tuple[str, ...] = field(default=())
 
 
-def between(whole: Gram, parts: Sequence[Gram], comparisons: int = 1, most: int = 9, key: int = 0) -> Between | None:
+def between(
+    whole: Gram,
+    parts: Sequence[Gram],
+    fields: tuple[str, ...] | None = None,
+    comparisons: int | None = 1,
+    most: int = 9,
+    key: int = 0,
+) -> Between | None:
     """The records in `whole` that are in none of `parts`; None if the totals show no such relation.
 
     Args:
         whole: the release with more records.
         parts: releases of disjoint subsets of its records.
-        comparisons: number of combinations that are compared. The odds are required of all of them.
+        fields: those to compare, all shared ones by default.
+        comparisons: number of combinations that are compared. The odds are required of all of them. None if the
+            relation is known, and not tested.
         most: largest number of records.
         key: seed.
 
@@ -80,7 +91,7 @@ def between(whole: Gram, parts: Sequence[Gram], comparisons: int = 1, most: int 
     >>> found.count, found.estimate.round(2).tolist()
     (1, [50.3, 93.35])
     """
-    fields = shared(whole, parts)
+    fields = shared(whole, parts) if fields is None else fields
     if not fields:
         return None
     count = count_between(whole, parts)
@@ -102,12 +113,13 @@ def between(whole: Gram, parts: Sequence[Gram], comparisons: int = 1, most: int 
     problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
     records = sum(gram.matrix[0, 0] for gram in (whole, *parts))
     apart = problem.evidence_of_many(records, count)
+    least = -math.inf if comparisons is None else math.log(_ODDS * comparisons)
     if count > 1:
-        return _group(problem, whole, parts, fields, count, mean, sd, apart, math.log(_ODDS * comparisons))
+        return _group(problem, whole, parts, fields, count, mean, sd, apart, least)
     v, covariance, misfit = problem.record()
     freedom = len(problem.difference) - len(v)
     evidence = problem.evidence(v, covariance, misfit) - apart
-    if chi2.sf(misfit, freedom) < _REJECTED or evidence < math.log(_ODDS * comparisons):
+    if comparisons is not None and (chi2.sf(misfit, freedom) < _REJECTED or evidence < least):
         return None
     half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
@@ -169,7 +181,7 @@ def _group(
 ) -> Between | None:
     """Totals of several records."""
     evidence = problem.evidence_of_many(_SPREAD * count, count) - apart
-    if evidence < least or not problem.possible(count):
+    if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
     k = len(fields)
     half = norm.isf(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
@@ -203,14 +215,16 @@ class _Problem:
         i, j = self.products
         return np.concatenate([z, z[..., i] * z[..., j]], axis=-1)
 
-    def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def record(
+        self, others: np.ndarray | float = 0.0, steps: int = _STEPS
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
         rest = self.difference - others
         k = len(self.correlation)
         v, (i, j), eye = rest[..., :k].copy(), self.products, np.eye(k)
-        for step in range(_STEPS + 1):
+        for step in range(steps + 1):
             residual = (rest - self.features(v)) @ self.whiten.T
-            if step == _STEPS:
+            if step == steps:
                 break
             slopes = np.concatenate(
                 [np.broadcast_to(eye, (*v.shape[:-1], k, k)), v[..., i, None] * eye[j] + v[..., j, None] * eye[i]],
@@ -267,7 +281,9 @@ class _Problem:
         factor = np.linalg.cholesky(self.correlation + 1e-9 * np.eye(k))
         tail = _LEVEL / 2 / k
         volume = 0.5 * np.linalg.slogdet(covariance)[1]
-        for band in (None, *_BANDS):
+        least = max(float(half.min()), 1e-6)
+        ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
+        for band in (None, *pairwise(ends)):
             w = rng.normal(size=(_SAMPLES, k)) @ factor.T
             u = w.copy()
             if band is None:
@@ -275,11 +291,15 @@ class _Problem:
             else:
                 size = np.exp(rng.uniform(*np.log(band), _SAMPLES)) * rng.choice([-1.0, 1.0], _SAMPLES)
                 u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size
-            moved, spread, misfits = self.record(self.features(w) - self.features(u))
+            others = self.features(w) - self.features(u)
+            likely = self.record(others, 1)[2] < misfit + _HOPELESS
+            if not likely.any():
+                continue
+            moved, spread, misfits = self.record(others[likely])
             volumes = 0.5 * np.linalg.slogdet(spread)[1]
             with np.errstate(over="ignore", under="ignore"):
                 weights = np.exp(np.minimum(-0.5 * (misfits - misfit) + volumes - volume, 50.0))
-            if not weights.mean() > _EXCLUDED:
+            if not weights.sum() > _EXCLUDED * _SAMPLES:
                 continue
             open_.append("exchanged" if band is None else "corrected")
             error = norm.isf(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
