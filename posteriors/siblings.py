@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +13,11 @@ from bayesrecon.posteriors.contents import Entry
 _FEWEST = 5
 """Smallest number of items that are joined: as few values of records as make a finding high."""
 
+_MANY = 21
+"""Smallest number of attributes of one object that are joined: a class has fewer with numbers, or with texts."""
+
 Path = tuple[str, ...]
+Key = tuple[str, str, Path]
 
 Item = TypeVar("Item", bound=Entry)
 
@@ -21,8 +26,9 @@ def joined(items: Iterable[Item]) -> list[Item]:
     """The same items, with those that are alike joined.
 
     Items are alike if they have the same type and class, no role, and the same path but for keys and indices. They are
-    joined if there are at least five, and each has at most as many values as there are items. Where containers at alike
-    places have the same keys, such as records with the same fields, each of these keys has an array of its own.
+    joined if there are at least five, and each has at most as many values as there are items. So are more than twenty
+    single values in attributes of one object. Where containers at alike places have the same keys, such as records with
+    the same fields, each of these keys has an array of its own.
 
     >>> from bayesrecon.posteriors.contents import Entry
     >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
@@ -32,36 +38,45 @@ def joined(items: Iterable[Item]) -> list[Item]:
     """
     items = list(items)
     patterns = _patterns([item.path for item in items if item.path])
-    groups = defaultdict[tuple[object, ...], list[Item]](list)
+    groups, rest = defaultdict[Key, list[Item]](list), defaultdict[Key, list[Item]](list)
     for item in items:
         kind = _kind_of(item)
         if kind and not item.role and item.path:
-            groups[(kind, getattr(item, "of", ""), patterns[item.path])].append(item)
+            groups[kind, getattr(item, "of", ""), patterns[item.path]].append(item)
     joins: dict[int, Item] = {}
     gone: set[int] = set()
-    for (kind, _, pattern), group in groups.items():
-        small = [item for item in group if np.size(item.values) <= len(group)]
-        if len(small) >= _FEWEST and "/*" in pattern:  # type: ignore[operator]
-            gone |= {id(item) for item in small}
-            joins[id(small[0])] = _join(small, str(kind), pattern)  # type: ignore[arg-type]
+    for group, fewest in ((groups, _FEWEST), (rest, _MANY)):
+        for (kind, of, pattern), alike in group.items():
+            most = len(alike) if group is groups else 1
+            small = [item for item in alike if np.size(item.values) <= most]
+            together = "/*" in pattern or len({len(item.path) for item in small}) > 1
+            if len(small) >= fewest and together:
+                gone |= {id(item) for item in small}
+                joins[id(small[0])] = _join(small, kind, pattern)
+            elif group is groups:  # attributes of one object, of which some have more than any class
+                rest[kind, of, (*pattern[:-1], "/*")] += alike
     return [joins.get(id(item), item) for item in items if id(item) in joins or id(item) not in gone]
 
 
 def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
+    where = "".join(pattern).lstrip("./")
+    if kind == "bytes":
+        values: object = b"".join(item.values for item in items)
+        return replace(items[0], where=where, values=values, leaves=tuple(items))
     arrays = [np.asarray(item.values) for item in items]
     alike = len({array.shape for array in arrays}) == 1
-    values = np.stack(arrays) if alike else np.concatenate([array.ravel() for array in arrays])
-    values = values.reshape(-1) if values.size == len(values) else values
-    if kind == "text":
-        values = values.astype(object)
-    where = "".join(pattern).lstrip("./")
+    array = np.stack(arrays) if alike else np.concatenate([array.ravel() for array in arrays])
+    array = array.reshape(-1) if array.size == len(array) else array
+    array = array.astype(object) if kind == "text" else array
     return replace(
-        items[0], where=where, kind="labels" if kind == "text" else "array", values=values, leaves=tuple(items)
+        items[0], where=where, kind="labels" if kind == "text" else "array", values=array, leaves=tuple(items)
     )
 
 
 def _kind_of(item: Entry) -> str:
     """ "number", "switch" or "text"; "" for items that are not joined."""
+    if item.kind == "bytes" and isinstance(item.values, bytes):
+        return "bytes"
     if item.kind not in ("array", "attribute", "labels", "text"):
         return ""
     if isinstance(item.values, bool | int | float | str | np.ndarray):
@@ -94,7 +109,7 @@ def _patterns(paths: Sequence[Path]) -> dict[Path, Path]:
             below = _bare(path[: depth + 1])
             if name[0] == "/" and _bare(path[:depth]) not in fields and (below not in keys or below in fields):
                 pattern[depth] = "/*"
-        result[path] = tuple(pattern)
+        result[path] = tuple(name for name, _ in groupby(pattern))  # a chain of objects repeats its links
     return result
 
 

@@ -71,7 +71,7 @@ _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
 _OF_NAMES = re.compile(
     r"(formula|ynames|xnames|names|feature_names_in_|feature_names_out|feature_names|_data_attr\w*|_data_in_cache|columns"
-    r"|_init_keys|\(columns\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
+    r"|_init_keys|\(columns\)|\(names\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
     r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|duration_col|event_col"
     r"|_estimate_name|_estimation_method|_method|_class_name|weights_col|cluster_col)"
 )
@@ -93,6 +93,8 @@ def is_setting(part: Part) -> bool:
     if part.leaves:
         return _are_settings(part.leaves)
     name = _LAST.split(part.where)[-1]
+    if part.of.startswith("pandas.") and name in ("name", "_name"):  # of an axis or a column
+        return _is_name(str(part.values))
     if part.kind == "attribute":
         return _attribute(name, part.values) or (_is_of_graph(part) and _is_name(str(part.values)))
     if part.kind == "labels" or (part.kind == "array" and np.asarray(part.values).dtype.kind in "OU"):

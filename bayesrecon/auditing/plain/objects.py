@@ -170,6 +170,8 @@ def _copy(part: Part, column: str) -> Finding:
 
 def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
     for part in parts:
+        if part.leaves and is_setting(part):
+            continue
         severity = of_labels(part.values, of_parameters=False, of_records=False)
         if severity is not None and LEVELS.index(severity) >= LEVELS.index("medium"):
             yield _part_finding("labels", severity, part, kind_of_labels(part.values), "labels")

@@ -93,7 +93,8 @@ def beside(node: Made) -> list[object]:
         found += state[:-5]
     if is_tensor(node):  # hooks, and what was set
         found += [a for a in node.arguments[4:] if not isinstance(a, bool | Named)]
-    return [*found, *_metadata((*node.arguments, *(state if isinstance(state, tuple) else ())))]
+    parts = [v for _, v in state.pairs] if isinstance(state, Pairs) else state if isinstance(state, tuple) else []
+    return [*found, *_metadata((*node.arguments, *parts))]
 
 
 def _metadata(parts: Sequence[object]) -> Iterator[Pairs]:

@@ -228,10 +228,11 @@ class Walk:
         keys = [key for key, _ in pairs]
         self._seen |= _by_id(pairs)
         plain = len(pairs) <= _MANY and all(isinstance(key, str) for key in keys)
-        if not plain and pairs:
-            yield place.part("(keys)"), keys, of
         values = [value for _, value in pairs]
-        if not plain and _is_flat(values):
+        flat = _is_flat(values)
+        if not plain and pairs:
+            yield place.part("(keys)" if flat or _are_alike(values) else "(names)"), keys, of
+        if not plain and flat:
             yield place.part("(values)"), values, of
             for value in values:
                 self._take(value)
@@ -344,6 +345,12 @@ def _number(value: object) -> object:
         array = array_of(value)
         return array.item() if isinstance(array, np.ndarray) and array.size == 1 else value
     return value
+
+
+def _are_alike(values: Sequence[object]) -> bool:
+    """Whether values are of one kind, such as records: dictionaries, or objects of one class other than arrays."""
+    kinds = {class_of(v) if isinstance(v, Made) else type(v).__name__ for v in values}
+    return len(kinds) == 1 and not any(isinstance(v, Made) and is_array(v) for v in values)
 
 
 def _is_flat(items: Sequence[object]) -> bool:

@@ -49,7 +49,8 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
         kind, values = entry.kind, entry.values
     if kind == "name":
         return Part(where, kind, _COUNTED.sub("", str(values)), of=owner)
-    known = kept(where, owner, _enclosing_classes(where, classes))
+    aside = kind == "attribute" and owner.startswith("pandas.")  # of a table, whose values are arrays
+    known = None if aside else kept(where, owner, _enclosing_classes(where, classes))
     if known is None:
         return Part(where, kind, values, of=owner, path=path)
     return Part(where, kind, values, known.role, owner, known.why)

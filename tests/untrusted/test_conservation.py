@@ -1,0 +1,55 @@
+"""What lies in a saved object, by its bytes, reaches the audit: it is found, or the audit is incomplete."""
+
+import pickle
+
+import byte_oracle
+import joblib
+import pytest
+import vanishing
+from quick import quick
+
+import bayesrecon
+from bayesrecon.untrusted.saved.file import SavedFile
+from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs
+from bayesrecon.untrusted.saved.walk import Walk
+
+OBJECTS = vanishing.objects()
+SOME = ["frame of decimals", "nested lists", "unused categories", "unused levels", "metadata of a type", "records"]
+
+
+@pytest.mark.parametrize("name", quick(list(OBJECTS), SOME))
+def test_what_the_bytes_hold_is_found_or_said_to_be_unknown(name, tmp_path):
+    path = tmp_path / "object.pkl"
+    path.write_bytes(pickle.dumps(OBJECTS[name]))
+    seen = byte_oracle.columns_in(path.read_bytes(), vanishing.TABLE)
+    blind, told = bayesrecon.audit(path, remedies=False), bayesrecon.audit(path, data=vanishing.TABLE, remedies=False)
+    for found in (blind, told):
+        assert found.severity in ("medium", "high") or found.verdict == "incomplete"
+    if seen:
+        assert told.severity in ("medium", "high"), (seen, told.unrecognised)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_old_protocols_and_joblib_hold_the_same(protocol, tmp_path):
+    for name in SOME:
+        (path := tmp_path / "object.pkl").write_bytes(pickle.dumps(OBJECTS[name], protocol))
+        joblib.dump(OBJECTS[name], packed := tmp_path / "object.joblib", compress=3)
+        for file in (path, packed):
+            found = bayesrecon.audit(file, data=vanishing.TABLE, remedies=False)
+            assert found.severity in ("medium", "high"), (name, file)
+
+
+def test_what_a_decoder_drops_is_unread(monkeypatch, tmp_path):
+    """The comparison of what was described with what was handed over is a function of its own."""
+    walk, lost = Walk(), Made(Named("mylib", "Box"), (), [Pairs([("rows", [[41.5, 17.2], "x"])])])
+    monkeypatch.setattr(Walk, "_listed", lambda self, place, items, of: iter(()))
+    walk.over(lost)
+    walk.done()
+    assert walk.unread == [("the object", "1 of its parts were not searched")]
+
+
+def test_every_value_has_one_place(tmp_path):
+    (path := tmp_path / "object.pkl").write_bytes(pickle.dumps(OBJECTS["fields by key"]))
+    items = [item for item in SavedFile(path).everything()["items"] if item["kind"] == "setting"]
+    assert len({item["path"] for item in items}) == len(items) == 2 * vanishing.COUNT
