@@ -179,12 +179,19 @@ class Values:
 
     Args:
         values: finite numbers.
-        step: their resolution.
+        step: their resolution, or a part of it.
     """
 
     def __init__(self, values: np.ndarray, step: float) -> None:
-        self.step, self.size, self._cells = step, len(values), np.rint(values / step)
+        self.size, self.origin, self.step = len(values), float(values[0]), step
+        lattice = np.gcd.reduce(np.unique(self.cells(values)).astype(np.int64))
+        self.step = step * max(1, int(lattice))  # such as 0.5 for ranks with ties
+        self._cells = self.cells(values)
         self.levels, self.counts = np.unique(self._cells, return_counts=True)
+
+    def cells(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers in units of the resolution, from the first of the values."""
+        return np.rint((numbers - self.origin) / self.step)
 
     @cached_property
     def _log2_smooth(self) -> np.ndarray:
@@ -222,13 +229,13 @@ class Values:
 
     def among(self, column: np.ndarray) -> np.ndarray:
         """Which numbers of a column are among the values, to their resolution."""
-        levels = np.rint(column / self.step)
+        levels = self.cells(column)
         return self.levels[np.minimum(np.searchsorted(self.levels, levels), len(self.levels) - 1)] == levels
 
     @cached_property
     def distinct(self) -> "Values":
         """Each level once."""
-        return Values(self.levels * self.step, self.step)
+        return Values(self.origin + self.levels * self.step, self.step)
 
     def bits_of_part(self, column: np.ndarray, grouped: bool = False) -> float:
         """The bits of the values as consecutive values of a column `(N,)`, in its order; 0 if they are not.
@@ -236,8 +243,9 @@ class Values:
         Values of a smooth distribution are those after one of the `N` positions with probability `N prod_i p(x_i)` or
         less. If they rise or fall, they might have been sorted, and only the set counts.
         """
-        firsts = np.flatnonzero(np.rint(column[: len(column) - self.size + 1] / self.step) == self._cells[0])
-        parts = (np.rint(column[first : first + self.size] / self.step) for first in firsts[:_MOST_TRIED])
+        cells = self.cells(column)
+        firsts = np.flatnonzero(cells[: len(column) - self.size + 1] == self._cells[0])
+        parts = (cells[first : first + self.size] for first in firsts[:_MOST_TRIED])
         if not any(np.array_equal(part, self._cells) for part in parts):
             return 0.0
         bits = _entropy(self.counts) if grouped else float(-(self.counts * self._log2_smooth).sum())
@@ -254,7 +262,7 @@ class Values:
             grouped: whether the column has few levels. They may be known to everybody, and only their counts matter.
             free: how many values were used to find the unit and the origin, and count nothing.
         """
-        rounded = np.rint(column / self.step)
+        rounded = self.cells(column)
         starts = np.flatnonzero(np.append(True, rounded[1:] != rounded[:-1]))
         levels, counts = rounded[starts], np.diff(np.append(starts, len(column)))
         at = np.minimum(np.searchsorted(self.levels, levels), len(self.levels) - 1)

@@ -246,10 +246,10 @@ class Matching:
     def _held(values: Values, ascending: np.ndarray) -> np.ndarray:
         """Share of a sample of the values that are in each column."""
         sample = values.levels[np.linspace(0, len(values.levels) - 1, min(4 * _SAMPLE, len(values.levels))).astype(int)]
-        low = (sample - 0.5) * values.step
+        low = values.origin + (sample - 0.5) * values.step
         starts = np.array([np.searchsorted(column, low) for column in ascending])
         nearest = np.take_along_axis(ascending, np.minimum(starts, ascending.shape[1] - 1), axis=1)
-        return (np.rint(nearest / values.step) == sample).mean(axis=1)
+        return (values.cells(nearest) == sample).mean(axis=1)
 
     def _of_matrix(self, array: np.ndarray) -> Iterator[_Match]:
         """Columns that are combinations of a matrix, and groups that are its distinct rows."""

@@ -3,6 +3,7 @@
 import hiding
 import numpy as np
 import pytest
+from scipy import stats
 
 import bayesrecon
 from bayesrecon.auditing.column_matches import Matching
@@ -61,6 +62,7 @@ def _unrelated(size, length, rng):
         "a grid": np.linspace(0, 1, size),
         "logarithms": np.logspace(0, 3, size),
         "ranks": rng.permutation(size),
+        "ranks with ties": stats.rankdata(np.round(rng.normal(size=size), 1)),
         "draws": rng.normal(size=length),
         "sorted draws": np.sort(rng.normal(size=size)),
         "rounded draws": np.round(rng.normal(size=size), 2),
