@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bayesrecon import files
 from bayesrecon.disclosure.sanitising import ledger_file
+from bayesrecon.disclosure.sanitising.admission import Asked
 from bayesrecon.disclosure.sanitising.ledger import Release, Whose, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_draws, keyed
 from bayesrecon.errors import BayesreconError
@@ -133,6 +135,34 @@ def test_a_part_does_not_answer_for_another(path):
         assert book.also_in(Whose("others"), release(table(1))) == ["account default, part jan"]
         assert book.also_in(jan, release(table(1))) == book.also_in(ANYBODY, release(table(1))) == []
         assert book.account(ANYBODY, release(table(0))).spent == 200
+
+
+def test_what_a_refusal_names_is_within_the_budget(path):
+    """Budgets, and a worth of what is left, with parts and without. No worth that was not tried is named."""
+    rng = np.random.default_rng(1)
+    named = 0
+    for number in range(40):
+        whose = Whose(part=[None, "jan", "feb"][rng.integers(3)])
+        one = release(table(number), float(rng.uniform(100, 900)))
+        with opened_ledger(path) as book:
+            budget = book.account(whose).spent + float(rng.uniform(0, 900))
+            asked = Asked(book, whose, one, budget, False, "draws")
+            try:
+                asked.check(lambda worth: True)
+            except BayesreconError as error:
+                with pytest.raises(BayesreconError) as untried:
+                    asked.check(lambda worth: False)
+                assert "worth=" not in str(untried.value)
+                needed = float(re.search(r"state budget=(\d+)", str(error))[1])
+                assert book.account(whose, one, needed).left >= 0 > book.account(whose, one, needed - 1).left
+                worth = re.search(r"use worth=(\d+)", str(error))
+                if worth is None:
+                    continue
+                named += 1
+                one = replace(one, worth=float(worth[1]))
+                assert asked.conditions(one.worth) == ""
+            book.enter(whose, one, budget, TILT, 8)
+    assert named > 5
 
 
 def test_names_that_look_alike_are_one_account(path):

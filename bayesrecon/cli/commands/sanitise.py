@@ -101,9 +101,12 @@ def sanitise(
     from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
 
     book = ledger_path() if ledger is None else ledger
-    if book.parent.resolve() == out.parent.resolve():
+    beside = [
+        path for path in (out, table, page) if path is not None and path.parent.resolve() == book.parent.resolve()
+    ]
+    if beside:
         raise BayesreconError(
-            f"--ledger {book}: never keep the ledger beside a release; name a folder that stays private"
+            f"--ledger {book}: never keep the ledger beside a release, {beside[0]}; name a folder that stays private"
         )
     mode = len(args.release) == 1 and is_table(args.release[0])
     if mode != (out.suffix == ".csv"):

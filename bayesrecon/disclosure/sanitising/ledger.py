@@ -20,14 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesrecon.disclosure.sanitising.ledger_file import (
     EVERYBODY,
     LedgerFile,
     identifier,
     opened_file,
+    packed,
     tilt_identifier,
+    unpacked,
 )
 from bayesrecon.disclosure.sanitising.secret import Secret, keyed
 from bayesrecon.errors import BayesreconError
@@ -152,8 +152,8 @@ class Ledger:
         tilt = next((tilt for tilt in every if tilt["id"] == same), None)
         if tilt is None:
             return None
-        records = {name: np.asarray(values) for name, values in tilt["records"].items()}
-        return PseudoData(np.asarray(tilt["weights"]), records), int(tilt["times"])
+        records = {name: unpacked(values) for name, values in tilt["records"].items()}
+        return PseudoData(unpacked(tilt["weights"]), records), int(tilt["times"])
 
     def covers(self, whose: Whose, release: Release) -> bool:
         """Whether the same tilt was already counted for these people."""
@@ -200,8 +200,8 @@ class Ledger:
                     "data": data,
                     "worth": release.worth,
                     "times": times,
-                    "records": {name: np.asarray(values).tolist() for name, values in tilt.records.items()},
-                    "weights": np.asarray(tilt.weights).tolist(),
+                    "records": {name: packed(values) for name, values in tilt.records.items()},
+                    "weights": packed(tilt.weights),
                 }
             )
         self._file.write()

@@ -5,7 +5,9 @@ was edited or cut short is refused. Both files count the writes, so an older cop
 ledger is written first: if a process is killed in between, the ledger is one write ahead, which is accepted.
 """
 
+import base64
 import hmac
+import io
 import json
 import math
 import os
@@ -16,6 +18,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrecon.disclosure.sanitising.secret import UNNAMED, keyed
 from bayesrecon.errors import BayesreconError
@@ -30,6 +35,7 @@ _KEY = 32  # bytes
 _FEWEST = 16  # different bytes in a key: a random one has fewer once in 10^15
 _LARGEST = 2**28  # bytes: enough for the tilts of thousands of releases
 _MARK, _KEY_MARK = "bayesrecon_ledger", "bayesrecon_ledger_key"
+_SEAL = ', "seal": "'  # before the seal, at the end of the file
 _MEND = "restore the newest copies of both files, or name another ledger (ledger=)"
 
 
@@ -68,12 +74,13 @@ class LedgerFile:
             self._write_key()
         place = {"path": str(self.path), "writes": self.writes + 1}
         content = {_MARK: _VERSION, **place, "accounts": self.accounts}
-        _write(self.path, content | {"seal": _seal(self.key, content)})
+        text = json.dumps(content, allow_nan=False)
+        _write(self.path, f'{text[:-1]}{_SEAL}{_seal(self.key, text)}"}}')
         self.writes += 1
         self._write_key()
 
     def _write_key(self) -> None:
-        _write(self.key_path, {_KEY_MARK: 1, "key": self.key.hex(), "writes": self.writes})
+        _write(self.key_path, json.dumps({_KEY_MARK: 1, "key": self.key.hex(), "writes": self.writes}))
         self.known = self.writes
 
 
@@ -130,8 +137,7 @@ def _read(path: Path, key_path: Path) -> LedgerFile:
             raise BayesreconError(f"{path}: its key is another one than that of {key_path}; {_MEND}")
         accounts, writes = _from_version_1(path, content, key), 0
     else:
-        seal = content.pop("seal", None)
-        if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), _seal(key, content).encode()):
+        if not _is_sealed(path, key):
             raise BayesreconError(
                 f"{path} was changed since bayesrecon wrote it, or {key_path.name} is not its key, so it does not say "
                 f"what was released; {_MEND}"
@@ -195,12 +201,33 @@ def _key(content: Json, path: Path) -> bytes:
     return key
 
 
-def _seal(key: bytes, content: Json) -> str:
-    return keyed(key, "seal", json.dumps(content, sort_keys=True)).seed.hex()
+def _seal(key: bytes, text: str) -> str:
+    return hmac.digest(keyed(key, "seal").seed, text.encode(), "sha256").hex()
 
 
-def _write(path: Path, content: Json) -> None:
-    text = json.dumps(content, allow_nan=False)
+def _is_sealed(path: Path, key: bytes) -> bool:
+    """Whether the last item of the file is the seal of what is before it, byte by byte."""
+    content, _, seal = path.read_text(encoding="utf-8").rpartition(_SEAL)
+    return hmac.compare_digest(f'{_seal(key, content + "}")}"}}'.encode(), seal.encode())
+
+
+def packed(array: ArrayLike) -> str:
+    """An array as text.
+
+    >>> unpacked(packed([0.1, 0.2]))
+    array([0.1, 0.2])
+    """
+    buffer = io.BytesIO()
+    np.save(buffer, np.asarray(array), allow_pickle=False)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def unpacked(text: str) -> np.ndarray:
+    """The array of a text."""
+    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
+
+
+def _write(path: Path, text: str) -> None:
     write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     if sys.platform != "win32":  # the new name of the file is on the disk before the other file is written
         folder = os.open(path.parent, os.O_RDONLY)
@@ -227,7 +254,8 @@ def _from_version_1(path: Path, content: Json, key: bytes) -> Json:
                         "data": None if owner == UNNAMED else identifier(key, "records", owner),
                         "worth": worth,
                         "times": int(tilt["times"]),
-                        **{"date": None, "model": None, "part": None, "records": records, "weights": weights},
+                        **{"date": None, "model": None, "part": None, "weights": packed(weights)},
+                        "records": {name: packed(values) for name, values in records.items()},
                     }
                 )
     except (ValueError, KeyError, TypeError, AttributeError):
