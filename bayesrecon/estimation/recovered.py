@@ -18,7 +18,7 @@ from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.solve import fit
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, components
-from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of, totals_of
+from bayesrecon.estimation.totals import FREEDOM, SampledTotals, rows_of, slopes_of, totals_of
 from bayesrecon.estimation.weighted_fits import presumed, restated, with_weighted_names
 from bayesrecon.estimation.widths import too_wide
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
@@ -178,10 +178,16 @@ def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
 
 
 def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:
-    """A warning if the correction for bias is not small next to the standard error.
+    """A warning if there are few draws for the features, or the correction for bias is not small next to the standard
+    error.
 
-    It looks at the number of records or, if that is known, at the statistic with the largest correction.
+    The second looks at the number of records or, if that is known, at the statistic with the largest correction.
     """
+    size, rank = solved.embedding.independent_size, solved.spectrum.rank
+    if size < rank + FREEDOM and any(row.verdict == "partly" for row in rows):
+        return (
+            f"few draws: {size:.0f} independent ones for {rank} features; below {rank + FREEDOM} nothing is determined",
+        )
     if solved.correction is None:
         return ()
     visible_rows, slopes = slopes_of(library, totals)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import stdtrit
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.divergence.definite import solver
@@ -25,6 +26,7 @@ from bayesrecon.model import Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.draws_on_disk import column_blocks
 
+FREEDOM = 30  # independent draws beyond the number of features, below which nothing is determined
 _ROUNDING = 1e-8  # of an influence, relative to its spread
 _ROUNDED = 1e-12  # of a total, relative to that of records of the same size without cancellation
 _SPAN_TOLERANCE = 1e-7  # relative, of what rounding leaves of a function that equations span
@@ -284,7 +286,13 @@ def _series_errors(
     totals: SampledTotals,
     embedding: MeanEmbedding,
 ) -> _RowErrors:
-    """Standard errors of second order, floors, and bounds on the bias by the invisible part."""
+    """Standard errors of second order, floors, and bounds on the bias by the invisible part.
+
+    With a gap in the spectrum, r features are fitted to N independent draws. As in a regression, N - r degrees of
+    freedom are left, limits are those of a t distribution, and few draws understate an error: none is below its floor.
+    """
+    freedom = embedding.independent_size - len(totals.directions)
+    quantile = Z95 if totals.decays else float(stdtrit(max(freedom, 1.0), 0.975))
     block_size = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
     for start in range(0, len(visible), block_size):
         block = visible[start : start + block_size]
@@ -294,6 +302,9 @@ def _series_errors(
             assert estimate is not None
             if se:
                 se = float(np.hypot(se, _curvature_error(statistic, library, totals, ess)))
+                if not totals.decays:
+                    se = max(se, floor * float(np.sqrt(max(embedding.effective_size / ess, 1.0))))
+                verdict = "partly" if verdict == "determined" and freedom < FREEDOM else verdict
             if totals.decays and se and floor > se:
                 # No error lies below its floor: with heavy tails there are too few draws to estimate both.
                 if floor > _LARGEST_FLOOR_RATIO * se and verdict == "determined":
@@ -302,7 +313,7 @@ def _series_errors(
             # The invisible part can bias the estimate by about its size on the generic records. Where the spectrum
             # decays, it is random, as the difference between private and generic records is.
             bias = unseen if verdict == "determined" else max(unseen, beyond)
-            half = Z95 * np.hypot(se, bias) if totals.decays else Z95 * se + bias
+            half = quantile * np.hypot(se, bias) if totals.decays else quantile * se + bias
             half = max(float(half) if se else 0.0, rounding)
             stated = {"se": se, "floor": floor if se else 0.0, "ess": ess, "verdict": verdict}
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}

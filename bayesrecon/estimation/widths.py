@@ -12,10 +12,12 @@ def too_wide(rows: Sequence[Row]) -> set[str]:
     """Names of statistics whose interval, from their standard error, is wider than the statistic's own scale.
 
     The scale of a count or a variance is its value, that of a category's count the mean count of all categories, that
-    of a mean the standard deviation of its field, that of a covariance the product of two. Others have none.
+    of a mean the standard deviation of its field, that of a covariance the product of two. Others have none. If the
+    number of records is too wide, so are means, variances and covariances: they are ratios by it, whose errors are then
+    not normal, however small they look.
 
-    >>> too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)])
-    {'n'}
+    >>> sorted(too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)]))
+    ['mean(y)', 'n', 'var(y)']
     """
     values = {row.name: abs(row.estimate) for row in rows if row.estimate is not None}
     categories = Counter(_fields_of(row.name) for row in rows)
@@ -41,6 +43,8 @@ def too_wide(rows: Sequence[Row]) -> set[str]:
         size = scale(row.name)
         if row.se and size is not None and Z95 * row.se > size:
             wide.add(row.name)
+    if "n" in wide:
+        wide |= {row.name for row in rows if row.se and row.name.startswith(("mean(", "var(", "cov("))}
     return wide
 
 

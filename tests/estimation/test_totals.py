@@ -62,3 +62,14 @@ def test_no_interval_has_zero_width(regression):
             assert exact[name].lower < truth < exact[name].upper
     for row in exact.values():
         assert 0 < row.upper - row.lower < 1e-6 * max(1, abs(row.estimate))
+
+
+def test_few_draws_determine_nothing_and_understate_no_error(regression):
+    """Of 20 draws for six features nothing is determined, and no stated error is below its floor."""
+    _, release = regression
+    few, more = (bayesrecon.recover(release.take(np.arange(size))) for size in (20, 60))
+    assert "determined" not in {row.verdict for row in few}
+    assert any("below 36 nothing is determined" in warning for warning in few.warnings)
+    assert more["n"].verdict == "determined"
+    assert more["n"].se >= more["n"].floor
+    assert more["n"].upper - more["n"].lower > 2 * 2.004 * more["n"].se  # t with 54 degrees of freedom, not normal

@@ -17,6 +17,7 @@ from bayesrecon.results.row import Row
     [
         ([Row("n", 93.8, se=78.7)], {"n"}),
         ([Row("n", 93.8, se=40.0)], set()),
+        ([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.01), Row("var(y)", 4.0, se=0.0)], {"n", "mean(y)"}),
         ([Row("n", 100.0, se=2.0), Row("n[clinic=2]", 0.3, se=0.6)], set()),
         (
             [Row("n", 100.0, se=2.0), *(Row(f"n[income={k}]", 20.0, se=9.0 + k) for k in range(5))],
