@@ -132,13 +132,14 @@ def _verdict(grid):
     fixed, wrong = (sum(r[key] for r in agreed) for key in ("determined", "wrongly"))
     lines.append(
         f"* Two starts agree on records that the equations fix in {count} of {len(grid)} networks: "
-        f"{fixed} records, called determined. {wrong} of them are farther than 1e-3 from a private one: starts that agree "
-        f"were wrong in {rate} of these networks ({ends})."
+        f"{fixed} records, called determined. {wrong} of them are farther than 1e-3 from a private one: starts that "
+        f"agree were wrong in {rate} of these networks ({ends})."
     )
     apart = [r for r in grid if r["solved"] > 1 and not r["determined"]]
+    nothing = sum(r["close"] == 0 for r in apart)
     lines.append(
-        f"* In {len(apart)} further networks two or more starts have a residual below 1e-9, and agree on no record that the "
-        f"equations fix. In {sum(r['close'] == 0 for r in apart)} of these the best one has no record right."
+        f"* In {len(apart)} further networks two or more starts have a residual below 1e-9, and agree on no record that "
+        f"the equations fix. In {nothing} of these the best one has no record right."
     )
     certified = [r for r in grid if r["least"] > 0]
     lines.append(f"* In {len(certified)} networks a positive residual was certified for all data.")
