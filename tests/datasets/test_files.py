@@ -62,8 +62,7 @@ def test_images_and_labels_of_idx_files_are_read(tmp_path, write):
 def test_an_installed_package_is_found_without_its_folder(tmp_path, monkeypatch):
     folder = tmp_path / "share" / "datasets" / "fashion-mnist"
     monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path / 'local'}::{tmp_path / 'share'}")
-    with pytest.raises(BayesreconError, match="apt install dataset-fashion-mnist"):
-        fashion_mnist()
+    refused("apt install dataset-fashion-mnist", fashion_mnist)
     folder.mkdir(parents=True)
     for name, content in (IMAGES, ANSWERS):
         gzipped(folder / name, content)
