@@ -7,7 +7,8 @@ from benchmarks.games.variants_page import page
 
 
 @pytest.mark.parametrize(
-    "name", ["label-only | iris", "rounds | diabetes", "strong | 5 neighbours", "memorisation | iris | 5 neighbours"]
+    "name",
+    ["labels | iris-logistic", "rounds | diabetes", "memorisation | iris | 5 neighbours", "lira | diabetes-ridge"],
 )
 def test_the_small_part(name):
     found = variants.TASKS[name](True)

@@ -1,6 +1,7 @@
 """MNIST and Fashion-MNIST: images and labels as IDX files (LeCun, Cortes and Burges; Xiao, Rasul and Vollgraf 2017)."""
 
 import math
+import os
 import struct
 from pathlib import Path
 
@@ -46,22 +47,32 @@ def mnist(folder: str | Path, part: str = "train") -> LabelledData:
     return _read("MNIST", folder, part, DIGITS)
 
 
-def fashion_mnist(folder: str | Path, part: str = "train") -> LabelledData:
+def fashion_mnist(folder: str | Path | None = None, part: str = "train") -> LabelledData:
     """Images of clothes with 28 by 28 pixels, from 0 (background) to 1.
 
     The files have the same names and format as those of MNIST, and nothing in them distinguishes the two.
 
     Args:
-        folder, part: as in `mnist`.
+        folder, part: as in `mnist`. Without a folder, it is the one of Debian's package `dataset-fashion-mnist`:
+            `datasets/fashion-mnist` in one of the folders of `XDG_DATA_DIRS` (/usr/local/share and /usr/share).
 
     Raises:
-        BayesreconError: as in `mnist`.
+        BayesreconError: as in `mnist`, or no folder is named and the package is not installed.
 
     >>> fashion_mnist("no/such/folder")
     Traceback (most recent call last):
     bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
     """
-    return _read("Fashion-MNIST", folder, part, CLOTHES)
+    return _read("Fashion-MNIST", _shared_folder("fashion-mnist") if folder is None else folder, part, CLOTHES)
+
+
+def _shared_folder(name: str) -> Path:
+    """The folder of a data set that a package of the operating system installed."""
+    places = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    for place in places.split(":"):
+        if place and (path := Path(place) / "datasets" / name).is_dir():
+            return path
+    raise BayesreconError(f"{name} is not installed: `apt install dataset-{name}`, or name the folder with its files")
 
 
 def _read(name: str, folder: str | Path, part: str, names: tuple[str, ...]) -> LabelledData:

@@ -84,7 +84,8 @@ def parameters(name, part, options):
     phi = None if part == "softmax" else Fourier(x.shape[1], WIDTH, scale, rng)
     loss, target = ("squared", np.eye(classes)[y]) if part == "ridge-rff" else ("softmax", y)
     settings = {"loss": loss, "outputs": classes, "phi": phi}
-    penalty = PENALTY[part] if name == "mnist" else tuned(x, target, private, PENALTIES, **settings)
+    penalty = options.penalty or (PENALTY[part] if name == "mnist" else None)
+    penalty = penalty or tuned(x, target, private, PENALTIES, **settings)
     how = "softmax" if phi is None else f"{part.removesuffix('-rff')} over {WIDTH} random Fourier features"
     title = f"{about.title}, {how}"
     one = prepare(title, x, target, private, public, rows, penalty=penalty, keep=held, **settings)
@@ -154,6 +155,7 @@ def main():
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--all", action="store_true", help="every improvement by itself too")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--penalty", type=float, help="in place of the one that the private half chooses")
     options = STUDY.given(parser)
     for part in options.parts:
         run(options.set, part, options)

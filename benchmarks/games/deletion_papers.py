@@ -48,7 +48,8 @@ STANDS = {
                                    "VARIANTS.md"),
 }  # fmt: skip
 WORDS = {
-    "Section 3: variants": "labels alone, several deletions, chosen challenges", "Appendix G.2": "memorisation score",
+    "Section 3: variants": "labels alone, additions, several deletions, chosen challenges",
+    "Appendix G.2": "memorisation score",
     "Appendix G.5": "adaptive environment, strong compliance, approximate deletion",
 }  # fmt: skip
 _cell = partial(Cell, DELETION)

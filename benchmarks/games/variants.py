@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from bayesrecon.evaluate import clopper_pearson
+from bayesrecon.evaluate import bootstrap, clopper_pearson
 from bayesrecon.games import (
     Game,
     LeastSquares,
+    LiRA,
     Logistic,
     LossChange,
     LossThreshold,
@@ -28,6 +30,7 @@ from bayesrecon.games import (
     Reduction,
     ScikitLearner,
     ShadowModels,
+    load,
     play,
 )
 from bayesrecon.games.adversaries.label_only import LabelOnly
@@ -39,11 +42,13 @@ from bayesrecon.games.learners.refitted import forest
 from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA
+from bayesrecon.games.view import Oracles, View
 from benchmarks.games.variants_page import page
 from benchmarks.study import Study
 from benchmarks.tasks import run_tasks
 
 SEED, TREE = 40, "decision tree"
+NUMBERS, CLASSES = ("diabetes-linear", "diabetes-lasso"), ("iris-logistic", "wine-logistic", "cancer-logistic")
 SIZES = (100, 200, 400, 800)
 DELETED, BATCHES = 20, 60
 
@@ -97,6 +102,32 @@ def membership(size: int, small: bool) -> Any:
     return rows_of(MembershipGame(data, network(), (ShadowModels(4), LossThreshold()), auxiliary=size), 40, small)
 
 
+def lira(name: str, splits: int, small: bool) -> Any:
+    """LiRA, online, as published: of each table 40 % are trained on, 40 % are auxiliary, 20 % are held out. Half of
+    the members and all that are held out are scored by the same 64 shadow models, each of which has half of them."""
+    game, members, held, areas = load(name, share=0.4), [], [], []
+    for split in range(2 if small else splits):
+        rng = np.random.default_rng([SEED, split])
+        private, outside = game.data.draw(rng)
+        k = len(private.y) // 2
+        model = game.learner.fit(private, game.data.classes, split)
+        inside, public = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(slice(k, None))
+        x, y = (np.concatenate([getattr(inside, f), getattr(outside, f)[:k]]) for f in "xy")
+        view = View(
+            Oracles(model, model), x, y, game.data.classes, game.learner.answers, public, None, None, game.learner,
+            len(private.y), rng,
+        )  # fmt: skip
+        scores = 1 - LiRA(4 if small else 64).prepare(view)(model(x))
+        members, held = np.append(members, scores[:k]), np.append(held, scores[k:])
+        areas.append(roc_auc_score(np.arange(2 * k) < k, scores))
+    area = bootstrap(np.array(areas), np.mean)
+    found = {"splits": len(areas), "records": len(held), "area": [area.estimate, area.lower, area.upper]}
+    for rate in (0.1, 0.01):
+        hits = members > np.quantile(held, 1 - rate, method="higher")
+        found[f"at {rate:g}"] = list(clopper_pearson(int(hits.sum()), len(hits)))
+    return found
+
+
 def memory(data: str, learner: str, small: bool) -> Any:
     found: Any = table(data)
     records, trainings = Records(found.x, found.y), 1 if small or learner in ("logistic", "5 neighbours") else 20
@@ -112,6 +143,21 @@ def labels(data: str, small: bool) -> Any:
     return whole + rows_of(
         Game(half, Labels(learner), (LossChange("zero-one"), LabelOnly()), auxiliary=None), 300, small
     )
+
+
+def alone(name: str, small: bool) -> Any:
+    """Labels alone of two challenges with different labels, from all answers and from the most likely class."""
+    flags: dict[str, Any] = {"given": "labels", "distinct": True, "share": 0.5}
+    found = []
+    for hidden in (False, True) if "logistic" in name else (False,):
+        words = "most likely class" if hidden else "all answers"
+        rows = rows_of(load(name, labels_only=hidden, **flags), 300, small)
+        found += [{**row, "name": f"{row['name']}, {words}"} for row in rows]
+    return found
+
+
+def added(name: str, small: bool) -> Any:
+    return rows_of(load(name, added=True), 300, small)
 
 
 def approximate(data: str, noise: float, small: bool) -> Any:
@@ -163,6 +209,8 @@ def informed(mechanism: str, epsilon: float, small: bool) -> Any:
 
 TASKS: dict[str, Any] = {}
 TASKS |= {f"label-only | {data}": partial(labels, data) for data in ("iris", "wine", "cancer")}
+TASKS |= {f"labels | {name}": partial(alone, name) for name in (*NUMBERS, *CLASSES)}
+TASKS |= {f"added | {name}": partial(added, name) for name in ("diabetes-linear", *CLASSES)}
 TASKS |= {f"rounds | {data}": partial(among, data) for data in ("diabetes", "cancer")}
 TASKS |= {f"strong | {one}": partial(strong, one) for one in ("logistic", TREE, "5 neighbours", "private-output")}
 TASKS |= {
@@ -178,6 +226,8 @@ TASKS |= {
 }
 TASKS |= {f"membership | {size}": partial(membership, size) for size in (100, 400)}
 TASKS |= {f"batch | {size}": partial(batch, size) for size in SIZES}
+TASKS |= {f"lira | {name}": partial(lira, name, 20) for name in ("diabetes-ridge", "cancer-logistic")}
+TASKS |= {"lira | digits-logistic": partial(lira, "digits-logistic", 2)}
 
 STUDY = Study(__file__, page)
 

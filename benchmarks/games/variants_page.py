@@ -17,6 +17,15 @@ SECTIONS = {
         "Logistic regression, half of the table private. *Exm* sees all confidences; by the *zero-one* loss most "
         "scores tie; *labels around the instance* asks for the labels of 300 points around each challenge.",
     ),
+    "labels": (
+        "Challenges of which labels alone are shown",
+        "Two different labels, half of the table private, the other half public: *Del-Inf-Lbl* (`games.Lbl`) looks at "
+        "what the models say of public records, all of it or the most likely class.",
+    ),
+    "added": (
+        "Additions",
+        "One of two records that the first model was not trained on is added, and the model is retrained.",
+    ),
     "rounds": (
         "Several deletions between two looks",
         "Weak compliance; records of others are deleted one by one between the first look and the second. Least "
@@ -52,6 +61,10 @@ SECTIONS = {
     ),
 }
 
+LIRA = """The published attack (online, 64 shadow models) and split: 40 % of a table are trained on, 40 % are the
+attacker's, 20 % are held out. Half of the members and all that are held out are scored. An area of 0.5 is guessing;
+true positives are in %, at false positive rates of 10 % and 1 %."""
+
 
 def said(stated: Any) -> str:
     return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * value for value in stated))
@@ -71,6 +84,14 @@ def page(kept: dict[str, Any]) -> str:
         ]
         lines += [f"## {title}", "", words, ""]
         lines += [table(("", "who", "rounds", "success", "ties"), rows, 2) if rows else "Not run yet.", ""]
+    lines += ["## LiRA on linear models", "", LIRA, ""]
+    rows = [
+        [which, one["splits"], 2 * one["records"], "{:.3f} ({:.3f} to {:.3f})".format(*one["area"])]
+        + [said(one[f"at {rate}"]) for rate in (0.1, 0.01)]
+        for which, one in found(kept, "lira").items()
+    ]
+    head = ("", "splits", "records", "ROC area", "true positives at 10 %", "at 1 %")
+    lines += [table(head, rows) if rows else "Not run yet.", ""]
     lines += ["## Memorisation", ""]
     lines += [
         "How much more often a record's label is right where it was trained on, standardised columns, the whole table"

@@ -136,9 +136,10 @@ def _verdict(grid):
         f"agree were wrong in {rate} of these networks ({ends})."
     )
     apart = [r for r in grid if r["solved"] > 1 and not r["determined"]]
+    further, nothing = len(apart), sum(r["close"] == 0 for r in apart)
     lines.append(
-        f"* In {len(apart)} further networks two or more starts have a residual below 1e-9, and agree on no record "
-        f"that the equations fix. In {sum(r['close'] == 0 for r in apart)} of these the best one has no record right."
+        f"* In {further} further networks two or more starts have a residual below 1e-9, and agree on no record that "
+        f"the equations fix. In {nothing} of these the best one has no record right."
     )
     certified = [r for r in grid if r["least"] > 0]
     lines.append(f"* In {len(certified)} networks a positive residual was certified for all data.")

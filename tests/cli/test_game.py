@@ -41,10 +41,10 @@ def test_a_named_game_is_played_and_resumed(run, tmp_path):
     assert load_result(tmp_path / "g.npz").rows[0].wins == found["adversaries"][0]["wins"]
     shown = run("game", "plane-linear", "--rounds", 5)
     assert "names the deleted record" in shown.out
-    options = ("--rounds", 5, "--workers", 1, "--show", "labels", "--labels-only", "--json")
-    alone = document(run("game", "iris-logistic", *options))
+    flowers = ("game", "iris-logistic", "--rounds", 5, "--workers", 1)
+    alone = document(run(*flowers, "--show", "labels", "--labels-only", "--json"))
     assert [row["adversary"] for row in alone["adversaries"]] == ["Del-Inf-Lbl"]
-    alone = run("game", "iris-logistic", "--rounds", 5, "--workers", 1, "--show", "instances", "--added")
+    alone = run(*flowers, "--show", "instances", "--added")
     assert "names the added record" in alone.out
     one_line(run("game", "diabetes-linear", "--rounds", 30, "--folder", "rounds"), "contains rounds of another game")
 

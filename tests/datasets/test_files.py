@@ -59,6 +59,16 @@ def test_images_and_labels_of_idx_files_are_read(tmp_path, write):
     assert (table.classes, table.x.shape) == (10, (12, 784))
 
 
+def test_an_installed_package_is_found_without_its_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "share" / "datasets" / "fashion-mnist"
+    monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path / 'local'}::{tmp_path / 'share'}")
+    refused("apt install dataset-fashion-mnist", fashion_mnist)
+    folder.mkdir(parents=True)
+    for name, content in (IMAGES, ANSWERS):
+        gzipped(folder / name, content)
+    assert len(fashion_mnist().x) == 12
+
+
 def test_idx_parts(tmp_path):
     plain(tmp_path / "t10k-images-idx3-ubyte", idx(PIXELS[:2]))
     plain(tmp_path / "t10k-labels-idx1-ubyte", idx(LABELS[:2]))
