@@ -223,6 +223,9 @@ def _tried(
 
 
 def _nothing(result: Search, names: tuple[str, ...]) -> Finding:
-    tried = f"{result.pairs} pairs and {result.triples} triples of {len(names)} tables have nearly as many records"
+    pairs, triples = (
+        f"{count} {word}{'s' * (count != 1)}" for count, word in ((result.pairs, "pair"), (result.triples, "triple"))
+    )
+    tried = f"{pairs} and {triples} of {len(names)} tables have nearly as many records"
     summary = f"{tried}, and the totals of none of them differ as those of one or a few records would"
     return Finding(KIND, "info", "no relation found between the tables", names, summary, "all tables")

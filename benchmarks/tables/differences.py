@@ -24,12 +24,12 @@ KINDS = {
 INTRODUCTION = f"""# What the difference of two printed regressions gives away
 
 Made by `python -m benchmarks.tables.differences`. Least-squares fits of 50 to 500 simulated records are printed to
-{DIGITS} significant digits, with their correlations to {DIGITS} decimals and n. Means of covariates are up to five standard
-deviations from zero. *Named*: of all pairs, those for which a person is stated. *First interval*: "if the tables differ
-by one record and nothing else", holds all values of the missing person, of those that are named. *Second interval*: "if
-a value was corrected as well, or another record exchanged". The first rows are the null: {TABLES} tables of other
-people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs and
-triples; *named* counts audits that state anybody.
+{DIGITS} significant digits, with n and their correlations to {DIGITS} decimals. Means of covariates are up to five
+standard deviations from zero. *Named*: of all pairs, those for which a person is stated. *First interval*: "if the
+tables differ by one record and nothing else", holds all values of the missing person, of those that are named. *Second
+interval*: "if a value was corrected as well, or another record exchanged". The first rows are the null: {TABLES} tables
+of other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs
+and triples; *named* counts audits that state anybody.
 """
 
 
