@@ -128,7 +128,7 @@ def _finding(
     names = (one.whole, *one.parts)
     known = _known(one)
     records = "one record" if one.count == 1 else f"{one.count} records"
-    parts = " and ".join(one.parts)
+    parts = one.parts[0] if len(one.parts) == 1 else f"the union of {' and '.join(one.parts)}"
     level: Severity = "medium"
     evidence = [Item("n", float(one.count), lower=float(one.count), upper=float(one.count))]
     for i in known:
