@@ -81,16 +81,17 @@ def difference_findings(
         )
         for names in result.ambiguous
     ]
-    open_ = [name for name, possible_grams in grams.items() if not possible_grams]
-    if open_ and len(tables) > 1:
-        closed.append(
-            NotRun(
-                KIND,
-                f"totals of the records are not determined by {', '.join(open_)}",
-                "pass the correlations of the estimates (correlations=), or the number of records (a line N)",
-                tuple(open_),
-            )
-        )
+    missing = "pass the correlations of the estimates (correlations=), or the number of records (a line N)"
+    other = "audit each table by itself: only totals of least squares with an intercept can be subtracted"
+    for least_squares, remedy in ((True, missing), (False, other)):
+        open_ = [
+            name
+            for name, possible_grams in grams.items()
+            if not possible_grams and (by_name[name].release.about.name == "ols") == least_squares
+        ]
+        if open_:
+            reason = f"totals of the records are not determined by {', '.join(open_)}"
+            closed.append(NotRun(KIND, reason, remedy, tuple(open_)))
     if not findings:
         findings = [_nothing(result, tuple(grams))]
     return findings, closed, {frozenset((one.whole, *one.parts)) for one in possible}

@@ -218,22 +218,19 @@ class _Problem:
 
     def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
-        rest = self.difference - others
-        k = len(self.correlation)
-        v, (i, j), eye = rest[..., :k].copy(), self.products, np.eye(k)
-        for step in range(_STEPS + 1):
-            residual = (rest - self.features(v)) @ self.whiten.T
-            if step == _STEPS:
-                break
-            slopes = np.concatenate(
-                [np.broadcast_to(eye, (*v.shape[:-1], k, k)), v[..., i, None] * eye[j] + v[..., j, None] * eye[i]],
-                axis=-2,
-            )
+        rest, k, (i, j) = self.difference - others, len(self.correlation), self.products
+        eye = np.eye(k)
+        v, covariance = rest[..., :k].copy(), np.zeros((*rest.shape[:-1], k, k))
+        for _ in range(_STEPS):
+            sums = np.broadcast_to(eye, covariance.shape)
+            slopes = np.concatenate([sums, v[..., i, None] * eye[j] + v[..., j, None] * eye[i]], axis=-2)
             slopes = self.whiten @ slopes
-            normal = np.swapaxes(slopes, -1, -2) @ slopes
-            covariance = np.linalg.inv(normal)
-            v = v + (covariance @ (np.swapaxes(slopes, -1, -2) @ residual[..., None]))[..., 0]
-        return v, covariance, (residual**2).sum(axis=-1)
+            transposed = np.swapaxes(slopes, -1, -2)
+            covariance = np.linalg.inv(transposed @ slopes)
+            residual = (rest - self.features(v)) @ self.whiten.T
+            v = v + (covariance @ (transposed @ residual[..., None]))[..., 0]
+        residual = (rest - self.features(v)) @ self.whiten.T
+        return v, covariance, np.asarray((residual**2).sum(axis=-1))
 
     def evidence(self, v: np.ndarray, covariance: np.ndarray, misfit: np.ndarray) -> float:
         """Logarithm of the evidence for one record, which has a Cauchy distribution in every field."""
@@ -292,7 +289,9 @@ class _Problem:
             if band is None:
                 u = rng.normal(size=(_SAMPLES, k)) @ factor.T
             else:
-                size = np.exp(rng.uniform(*np.log(band), _SAMPLES)) * rng.choice([-1.0, 1.0], _SAMPLES)
+                size = np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES)) * rng.choice(
+                    [-1.0, 1.0], _SAMPLES
+                )
                 u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size
             others = self.features(w) - self.features(u)
             rest = self.difference - others

@@ -81,8 +81,10 @@ def _choices(combination: tuple[Signed, ...]) -> int:
 
 def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, key: int) -> Between | None:
     """The difference in all fields; if that shows nothing, without a response that has the same name by chance."""
-    found = between(whole, parts, None, comparisons, most, key)
-    covariates = tuple(f for f in shared(whole, parts) if f != whole.fields[-1])
-    if found is None and covariates and len(covariates) < len(shared(whole, parts)):
-        found = between(whole, parts, covariates, comparisons, most, key)
-    return found
+    every = shared(whole, parts)
+    covariates = tuple(f for f in every if f != whole.fields[-1])
+    for fields in dict.fromkeys((every, covariates)):
+        found = between(whole, parts, fields, comparisons, most, key)
+        if found is not None:
+            return found
+    return None
