@@ -81,16 +81,17 @@ def difference_findings(
         )
         for names in result.ambiguous
     ]
-    open_ = [name for name, possible_grams in grams.items() if not possible_grams]
-    if open_ and len(tables) > 1:
-        closed.append(
-            NotRun(
-                KIND,
-                f"totals of the records are not determined by {', '.join(open_)}",
-                "pass the correlations of the estimates (correlations=), or the number of records (a line N)",
-                tuple(open_),
-            )
-        )
+    missing = "pass the correlations of the estimates (correlations=), or the number of records (a line N)"
+    other = "audit each table by itself: only totals of least squares with an intercept can be subtracted"
+    for least_squares, remedy in ((True, missing), (False, other)):
+        open_ = [
+            name
+            for name, possible_grams in grams.items()
+            if not possible_grams and (by_name[name].release.about.name == "ols") == least_squares
+        ]
+        if open_:
+            reason = f"totals of the records are not determined by {', '.join(open_)}"
+            closed.append(NotRun(KIND, reason, remedy, tuple(open_)))
     if not findings:
         findings = [_nothing(result, tuple(grams))]
     return findings, closed, {frozenset((one.whole, *one.parts)) for one in possible}
@@ -128,7 +129,7 @@ def _finding(
     names = (one.whole, *one.parts)
     known = _known(one)
     records = "one record" if one.count == 1 else f"{one.count} records"
-    parts = " and ".join(one.parts)
+    parts = one.parts[0] if len(one.parts) == 1 else f"the union of {' and '.join(one.parts)}"
     level: Severity = "medium"
     evidence = [Item("n", float(one.count), lower=float(one.count), upper=float(one.count))]
     for i in known:
@@ -223,6 +224,9 @@ def _tried(
 
 
 def _nothing(result: Search, names: tuple[str, ...]) -> Finding:
-    tried = f"{result.pairs} pairs and {result.triples} triples of {len(names)} tables have nearly as many records"
+    pairs, triples = (
+        f"{count} {word}{'s' * (count != 1)}" for count, word in ((result.pairs, "pair"), (result.triples, "triple"))
+    )
+    tried = f"{pairs} and {triples} of {len(names)} tables have nearly as many records"
     summary = f"{tried}, and the totals of none of them differ as those of one or a few records would"
     return Finding(KIND, "info", "no relation found between the tables", names, summary, "all tables")

@@ -66,10 +66,12 @@ class Gram:
         effects = columns[:, *rows]
         covariance = effects.T @ effects / 3
         values = matrix[rows]
-        if self.n is not None and covariance[0, 0] > 0:
+        if self.n is not None and covariance[0, 0] > (_ROUNDED * self.n) ** 2:
             gain = covariance[0] / covariance[0, 0]
             values = values + gain * (self.n - values[0])
             covariance = covariance - np.outer(gain, covariance[0])
+        if self.n is not None:
+            covariance[0], covariance[:, 0] = 0.0, 0.0
         full = np.zeros_like(matrix)
         full[rows] = values
         return full + np.triu(full, 1).T, covariance

@@ -24,12 +24,12 @@ from bayesrecon.attacks.differences.gram import Gram
 
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
-_ODDS = 1e6  # evidence against different people, for each comparison
-_SAMPLES = 1500  # pairs w, u of each alternative
+_ODDS = 1e3  # evidence against different people, for each comparison
+_SAMPLES = 1000  # pairs w, u of each alternative
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
-_SPREAD = 4.0  # variance of records between releases, in that of all records
+_SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
 _LARGEST = 3.0  # correction, in standard deviations; they are drawn decade by decade, down to what makes no difference
-_HOPELESS = 300.0  # misfit after one step, from which more steps are not tried
+_HOPELESS = 3e3  # first approximation of a misfit, above which it is not computed
 _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
@@ -180,7 +180,8 @@ def _group(
     least: float,
 ) -> Between | None:
     """Totals of several records."""
-    evidence = problem.evidence_of_many(_SPREAD * count, count) - apart
+    evidence = float(np.logaddexp.reduce([problem.evidence_of_many(x * count, count) for x in _SPREADS]))
+    evidence -= math.log(len(_SPREADS)) + apart
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
     k = len(fields)
@@ -215,26 +216,21 @@ class _Problem:
         i, j = self.products
         return np.concatenate([z, z[..., i] * z[..., j]], axis=-1)
 
-    def record(
-        self, others: np.ndarray | float = 0.0, steps: int = _STEPS
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
-        rest = self.difference - others
-        k = len(self.correlation)
-        v, (i, j), eye = rest[..., :k].copy(), self.products, np.eye(k)
-        for step in range(steps + 1):
-            residual = (rest - self.features(v)) @ self.whiten.T
-            if step == steps:
-                break
-            slopes = np.concatenate(
-                [np.broadcast_to(eye, (*v.shape[:-1], k, k)), v[..., i, None] * eye[j] + v[..., j, None] * eye[i]],
-                axis=-2,
-            )
+        rest, k, (i, j) = self.difference - others, len(self.correlation), self.products
+        eye = np.eye(k)
+        v, covariance = rest[..., :k].copy(), np.zeros((*rest.shape[:-1], k, k))
+        for _ in range(_STEPS):
+            sums = np.broadcast_to(eye, covariance.shape)
+            slopes = np.concatenate([sums, v[..., i, None] * eye[j] + v[..., j, None] * eye[i]], axis=-2)
             slopes = self.whiten @ slopes
-            normal = np.swapaxes(slopes, -1, -2) @ slopes
-            covariance = np.linalg.inv(normal)
-            v = v + (covariance @ (np.swapaxes(slopes, -1, -2) @ residual[..., None]))[..., 0]
-        return v, covariance, (residual**2).sum(axis=-1)
+            transposed = np.swapaxes(slopes, -1, -2)
+            covariance = np.linalg.inv(transposed @ slopes)
+            residual = (rest - self.features(v)) @ self.whiten.T
+            v = v + (covariance @ (transposed @ residual[..., None]))[..., 0]
+        residual = (rest - self.features(v)) @ self.whiten.T
+        return v, covariance, np.asarray((residual**2).sum(axis=-1))
 
     def evidence(self, v: np.ndarray, covariance: np.ndarray, misfit: np.ndarray) -> float:
         """Logarithm of the evidence for one record, which has a Cauchy distribution in every field."""
@@ -281,6 +277,10 @@ class _Problem:
         factor = np.linalg.cholesky(self.correlation + 1e-9 * np.eye(k))
         tail = _LEVEL / 2 / k
         volume = 0.5 * np.linalg.slogdet(covariance)[1]
+        # The misfit, nearly: that of products computed from the sums.
+        (i, j), eye = self.products, np.eye(k)
+        change = np.concatenate([-(v[i, None] * eye[j] + v[j, None] * eye[i]), np.eye(len(i))], axis=1)
+        screen = np.linalg.pinv(change @ self.errors @ change.T, hermitian=True)
         least = max(float(half.min()), 1e-6)
         ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
         for band in (None, *pairwise(ends)):
@@ -289,10 +289,14 @@ class _Problem:
             if band is None:
                 u = rng.normal(size=(_SAMPLES, k)) @ factor.T
             else:
-                size = np.exp(rng.uniform(*np.log(band), _SAMPLES)) * rng.choice([-1.0, 1.0], _SAMPLES)
+                size = np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES)) * rng.choice(
+                    [-1.0, 1.0], _SAMPLES
+                )
                 u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size
             others = self.features(w) - self.features(u)
-            likely = self.record(others, 1)[2] < misfit + _HOPELESS
+            rest = self.difference - others
+            products = (rest - self.features(rest[:, :k]))[:, k:]
+            likely = ((products @ screen) * products).sum(axis=1) < misfit + _HOPELESS
             if not likely.any():
                 continue
             moved, spread, misfits = self.record(others[likely])

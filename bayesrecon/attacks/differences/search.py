@@ -50,13 +50,15 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0) -> Search:
             for one, *others in product(whole, *parts)
             if (relation := _relation(one, others, comparisons, most, key)) is not None
         ]
-        if len(all_related) == 1:
-            found += all_related
-        elif all_related:
+        fields = max((len(relation.fields) for relation in all_related), default=0)
+        best = [relation for relation in all_related if len(relation.fields) == fields]
+        found += best if len(best) == 1 else []
+        if len(best) > 1:
             ambiguous.append((whole[0].name, *(part[0].name for part in parts)))
         elif len(parts) == 1:
             ratios = other_units(whole[0], parts[0][0])
-            units += [(whole[0].name, parts[0][0].name, name, ratio) for name, ratio in ratios.items()]
+            compared = best[0].fields if best else ()
+            units += [(whole[0].name, parts[0][0].name, f, ratio) for f, ratio in ratios.items() if f not in compared]
     return Search(tuple(found), len(pairs), len(triples), tuple(units), tuple(ambiguous))
 
 
@@ -79,8 +81,10 @@ def _choices(combination: tuple[Signed, ...]) -> int:
 
 def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, key: int) -> Between | None:
     """The difference in all fields; if that shows nothing, without a response that has the same name by chance."""
-    found = between(whole, parts, None, comparisons, most, key)
-    covariates = tuple(f for f in shared(whole, parts) if f != whole.fields[-1])
-    if found is None and covariates and len(covariates) < len(shared(whole, parts)):
-        found = between(whole, parts, covariates, comparisons, most, key)
-    return found
+    every = shared(whole, parts)
+    covariates = tuple(f for f in every if f != whole.fields[-1])
+    for fields in dict.fromkeys((every, covariates)):
+        found = between(whole, parts, fields, comparisons, most, key)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,167 @@
+"""Pairs of printed regressions that differ by one record, and what the difference of their totals tells."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.differences.gram import Gram, Number, gram_of
+from bayesrecon.attacks.differences.one_record import Between, between
+from bayesrecon.attacks.differences.search import search
+from benchmarks.study import Study, share, table
+
+DIGITS = 6
+TABLES = 12  # of an audit of unrelated tables
+NAMED = 0.1 * 1.96  # half width in standard deviations, as for findings of high severity
+
+KINDS = {
+    "nested": "one record less",
+    "corrected": "one less, and a value of another corrected by 0.5 sd",
+    "slightly corrected": "one less, and a value of another corrected by 0.001 sd",
+    "exchanged": "one less, and another record exchanged",
+}
+INTRODUCTION = f"""# What the difference of two printed regressions gives away
+
+Made by `python -m benchmarks.tables.differences`. Least-squares fits of 50 to 500 simulated records are printed to
+{DIGITS} significant digits, with n and their correlations to {DIGITS} decimals. Means of covariates are up to five
+standard deviations from zero. *Named*: of all pairs, those for which a person is stated. *First interval*: "if the
+tables differ by one record and nothing else", holds all values of the missing person, of those that are named. *Second
+interval*: "if a value was corrected as well, or another record exchanged". The first rows are the null: {TABLES} tables
+of other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs
+and triples; *named* counts audits that state anybody.
+"""
+
+
+def printed(values: np.ndarray) -> list[Number]:
+    """Numbers with so many significant digits, and half the unit of the last."""
+    texts = [f"{v:.{DIGITS - 1}e}" for v in values]
+    return [(float(text), 0.5 * 10.0 ** (int(text.partition("e")[2]) - DIGITS + 1)) for text in texts]
+
+
+def fitted(records: np.ndarray, name: str, without: str = "") -> Gram | None:
+    """The Gram matrix behind the table of records `(n, K)`, whose last column is the response.
+
+    Args:
+        without: what is not printed, "n" or "correlations". The signs of means are then known.
+    """
+    n, p = records.shape
+    z, y = np.column_stack([np.ones(n), records[:, :-1]]), records[:, -1]
+    inverse = np.linalg.inv(z.T @ z)
+    b = np.linalg.lstsq(z, y, rcond=None)[0]
+    s = np.sqrt(((y - z @ b) ** 2).sum() / (n - p))
+    size = np.sqrt(np.diag(inverse))
+    related = (inverse / np.outer(size, size))[np.tril_indices(p, -1)]
+    fields = [*(f"x{k}" for k in range(1, p)), "y"]
+    correlations = [(round(r, DIGITS), 0.5 * 10.0**-DIGITS) for r in related]
+    (scale,) = printed(np.array([s]))
+    sign = float(np.sign(records[:, 0].mean()))
+    related, count = None if without == "correlations" else correlations, None if without == "n" else n
+    return gram_of(name, fields, printed(b), printed(s * size), scale, related, count, sign)
+
+
+def population(rng: np.random.Generator, covariates: int) -> Any:
+    """A function that draws records of one population."""
+    mix = np.eye(covariates) + 0.4 * rng.normal(size=(covariates, covariates))
+    sd, mean = 10 ** rng.uniform(-1, 2, covariates + 1), rng.uniform(-5, 5, covariates + 1)
+    slope = rng.normal(size=covariates)
+
+    def draw(n: int) -> np.ndarray:
+        x = rng.normal(size=(n, covariates)) @ mix.T
+        return sd * (mean + np.column_stack([x, x @ slope + rng.normal(size=n)]))
+
+    return draw
+
+
+def pair(rng: np.random.Generator, kind: str, covariates: int, without: str) -> tuple[np.ndarray, list[Gram | None]]:
+    """The missing record, and both tables."""
+    n = int(rng.integers(50, 501))
+    every = population(rng, covariates)(n + 1)
+    whole, rest = every[:n], every[1:n].copy()
+    if kind == "exchanged":
+        rest[0] = every[n]
+    elif kind != "nested":
+        k = rng.integers(covariates + 1)
+        rest[0, k] += rng.choice([-1, 1]) * (0.5 if kind == "corrected" else 1e-3) * whole[:, k].std()
+    return whole[0], [fitted(whole, "whole", without), fitted(rest, "rest", without)]
+
+
+def measured(kind: str, covariates: int, pairs: int, without: str = "") -> dict[str, Any]:
+    """One row."""
+    rng, began, named, first, second = np.random.default_rng(covariates), time.process_time(), 0, [], []
+    for _ in range(pairs):
+        true, (whole, rest) = pair(rng, kind, covariates, without)
+        found = None if whole is None or rest is None else between(whole, [rest])
+        if found is not None and is_named(found):
+            named += 1
+            first.append(bool((np.abs(true - found.estimate) <= found.half).all()))
+            second.append(bool(((found.lower <= true) & (true <= found.upper)).all()))
+    spent = time.process_time() - began
+    row = {"kind": kind, "covariates": covariates, "without": without, "pairs": pairs, "named": named}
+    return row | {"first": sum(first), "second": sum(second), "seconds": spent / pairs}
+
+
+def is_named(found: Between) -> bool:
+    return found.count == 1 and bool((found.half < NAMED * found.sd).any())
+
+
+def unrelated(covariates: int, audits: int) -> dict[str, Any]:
+    """The null: audits of tables of different people."""
+    rng, began, named, compared = np.random.default_rng(covariates), time.process_time(), 0, 0
+    for _ in range(audits):
+        draw = population(rng, covariates)
+        sizes = np.concatenate([rng.integers(200, 205, 4), rng.integers(100, 105, TABLES - 4)])
+        grams = [fitted(draw(int(n)), str(i)) for i, n in enumerate(sizes)]
+        result = search([[gram] for gram in grams if gram is not None])
+        named += bool(result.found)
+        compared += result.pairs + result.triples
+    row = {"kind": "unrelated", "covariates": covariates, "without": "", "pairs": audits, "named": named}
+    return row | {"compared": compared / audits, "seconds": (time.process_time() - began) / audits}
+
+
+def rows(pairs: int, audits: int) -> Iterator[dict[str, Any]]:
+    for covariates in (1, 4):
+        yield unrelated(covariates, audits)
+    for kind in KINDS:
+        for covariates in (1, 4):
+            yield measured(kind, covariates, pairs)
+    for covariates in (1, 4):
+        yield measured("nested", covariates, pairs, "n")
+    yield measured("nested", 1, pairs, "correlations")
+
+
+def line(row: dict[str, Any]) -> list[str]:
+    def part(hits: int, of: int) -> str:
+        _, rate, range_ = share([True] * hits + [False] * (of - hits))
+        return f"{rate} ({range_})" if of else "–"
+
+    if row["kind"] == "unrelated":
+        name = f"null: {TABLES} unrelated tables, {row['compared']:.0f} comparisons"
+        intervals = ["–", "–"]
+    else:
+        name = KINDS[row["kind"]] + (f", without {row['without']}" if row["without"] else "")
+        intervals = [part(row[name_], row["named"]) for name_ in ("first", "second")]
+    named = part(row["named"], row["pairs"])
+    return [name, str(row["covariates"]), str(row["pairs"]), named, *intervals, f"{1000 * row['seconds']:.0f} ms"]
+
+
+def page(kept: Sequence[dict[str, Any]]) -> str:
+    head = ["tables", "covariates", "pairs or audits", "named", "first interval holds", "second interval holds", "CPU"]
+    return "\n".join([INTRODUCTION, table(head, [line(row) for row in kept]), ""])
+
+
+STUDY = Study(__file__, page, empty=list)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__, pairs=2500, audits=500)
+    given = STUDY.given(parser)
+    done: list[dict[str, Any]] = []
+    for row in rows(given.pairs, given.audits):
+        done.append(row)
+        STUDY.keep(done)
+        print(*line(row), sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Records between releases: pairs, triples, groups, and tables that have nothing to do with each other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesrecon
+from bayesrecon.attacks.differences.released import grams_of
+from bayesrecon.attacks.differences.search import search
+from bayesrecon.posteriors import from_table
+from bayesrecon.posteriors.printed.numbers import cell
+from benchmarks.tables import differences
+
+RNG = np.random.default_rng(4)
+X = RNG.normal(50, 9, (90, 2)) @ np.array([[1.0, 0.3], [0.0, 0.4]])
+Y = 20 + X @ [0.5, 0.2] + RNG.normal(0, 5, 90)
+
+
+def table(rows, columns=(0,), digits=6, response=Y):
+    """A printed regression of some records, and the correlations of its estimates."""
+    z, y = np.column_stack([np.ones(len(X[rows])), X[rows][:, list(columns)]]), response[rows]
+    b, (n, p) = np.linalg.lstsq(z, y, rcond=None)[0], z.shape
+    s, inverse = np.sqrt(((y - z @ b) ** 2).sum() / (n - p)), np.linalg.inv(z.T @ z)
+    size = np.sqrt(np.diag(inverse))
+    lines = [[cell(one, digits), cell(error, digits)] for one, error in zip(b, s * size, strict=True)]
+    names = ["const", *(("age", "weight")[k] for k in columns)]
+    frame = pd.DataFrame([*lines, [cell(s, digits), ""], [str(n), ""]], [*names, "sigma", "N"], ["coef", "se"])
+    r = inverse / np.outer(size, size)
+    matrix = [["1" if i == j else f"{r[i, j]:.{digits}f}" for j in range(p)] for i in range(p)]
+    return frame, pd.DataFrame(matrix, names, names)
+
+
+def audited(*tables, **options):
+    return bayesrecon.audit([frame for frame, _ in tables], "ols", **options)
+
+
+def found(audit):
+    return next(f for f in audit if f.kind == "difference of tables")
+
+
+def grams(*tables):
+    """The Gram matrices of tables with correlations."""
+    return [
+        grams_of(from_table(frame, "ols", correlations=matrix, name=str(i))) for i, (frame, matrix) in enumerate(tables)
+    ]
+
+
+def holds(one, *values):
+    return bool((np.abs(one.estimate - values) <= one.half).all())
+
+
+ALL, FIRST_GONE = slice(None), slice(1, None)
+
+
+def test_the_person_between_two_tables_is_named():
+    finding = found(audited(table(FIRST_GONE), table(ALL), domain={"age": (0, 120)}))
+    assert finding.severity == "high"
+    assert "differ by one record and nothing else" in finding.summary
+    assert "if a value of another record was corrected as well" in finding.summary
+    n, age, y = finding.evidence
+    assert (n.lower, n.upper) == (1, 1)
+    assert age.lower <= X[0, 0] <= age.upper < age.lower + 0.05
+    assert y.lower <= Y[0] <= y.upper < y.lower + 0.05
+    errors = [remedy.measured for remedy in finding.remedies if remedy.measured is not None]
+    assert len(errors) > 1
+    assert errors == sorted(errors)
+
+
+def test_the_sign_of_a_mean_follows_from_both_tables():
+    age = found(audited(table(ALL), table(FIRST_GONE), remedies=False)).evidence[1]
+    assert age.lower <= X[0, 0] <= age.upper
+
+
+def test_a_response_that_was_corrected_is_not_named():
+    changed = Y.copy()
+    changed[5] += 3.0
+    audit = audited(table(ALL), table(FIRST_GONE, response=changed), remedies=False, domain={"age": (0, 120)})
+    _, age = found(audit).evidence
+    assert age.lower <= X[0, 0] <= age.upper
+
+
+def test_tables_without_a_relation_say_what_was_tried():
+    audit = audited(table(slice(0, 45)), table(slice(45, 89)), remedies=False, domain={"age": (0, 120)})
+    assert (found(audit).severity, found(audit).title) == ("info", "no relation found between the tables")
+    assert found(audit).summary.startswith("1 pair and 0 triples of 2 tables have nearly as many records")
+
+
+def test_other_units_are_refused_by_name():
+    audit = audited(table(ALL, response=1000 * Y), table(FIRST_GONE), remedies=False, domain={"age": (0, 120)})
+    (refused,) = (n for n in audit.not_run if "units" in n.reason)
+    assert refused.reason.startswith("y has other units in table 1 than in table 2")
+
+
+def test_totals_that_are_not_determined_are_listed():
+    audit = audited(table(ALL, (0, 1)), table(FIRST_GONE, (0, 1)), remedies=False)
+    assert any("totals of the records are not determined by table 1, table 2" in n.reason for n in audit.not_run)
+
+
+def test_a_covariate_more_leaves_the_shared_totals():
+    (one,) = search(grams(table(FIRST_GONE, (0, 1)), table(ALL))).found
+    assert (one.whole, one.parts, one.fields) == ("1", ("0",), ("age", "y"))
+    assert holds(one, X[0, 0], Y[0])
+
+
+def test_another_response_leaves_the_covariates():
+    other = np.random.default_rng(0).normal(size=90)
+    (one,) = search(grams(table(ALL, (0, 1)), table(FIRST_GONE, (0, 1), response=other))).found
+    assert holds(one, *X[0])
+
+
+def test_two_groups_and_their_union():
+    (one,) = search(grams(table(slice(1, 40)), table(ALL), table(slice(40, None)))).found
+    assert (one.whole, one.parts, one.count) == ("1", ("0", "2"), 1)
+    assert holds(one, X[0, 0], Y[0])
+
+
+def test_several_records_have_totals_alone():
+    (one,) = search(grams(table(ALL, (0, 1)), table(slice(3, None), (0, 1)))).found
+    assert one.count == 3
+    assert holds(one, *X[:3].mean(axis=0), Y[:3].mean())
+
+
+def test_unrelated_tables_have_no_relation():
+    result = search(grams(table(slice(0, 45)), table(slice(45, 89))))
+    assert (result.found, result.pairs) == ((), 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("covariates", [1, 4])
+def test_intervals_hold_the_person_as_often_as_they_say(covariates):
+    nested = differences.measured("nested", covariates, 200)
+    assert nested["named"] >= 190
+    assert nested["first"] >= 0.91 * nested["named"]  # 95 % less 2.6 standard errors
+    slight = differences.measured("slightly corrected", covariates, 200)
+    assert slight["second"] >= 0.9 * slight["named"]
+    assert differences.measured("corrected", covariates, 100)["named"] <= 3
+    assert differences.unrelated(covariates, 5)["named"] == 0
