@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
-from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
+from bayesrecon.posteriors.r.places import INTERNAL, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
@@ -32,7 +32,7 @@ _NAMING = {
 """Elements that have names of variables, or their types."""
 
 
-def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
+def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
     """All entries of a file, and the parts that could not be read.
 
     Args:
@@ -67,7 +67,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     return result + list(names.values()), unread
 
 
-def _words(walk: Walk) -> set[str]:
+def _words(walk: PlaceWalk) -> set[str]:
     """Names that code in the file uses: in calls, formulas and programs."""
     result: set[str] = set()
     for place in walk:
@@ -78,7 +78,7 @@ def _words(walk: Walk) -> set[str]:
     return result
 
 
-def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
+def _entry(walk: PlaceWalk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
     objects, node = walk.objects, place.node
     if place.code is not None and place.kind != "symbol":
         plain = place.code.plain and not place.code.odd
@@ -115,7 +115,7 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     return Entry(place.where, "array", values, role)
 
 
-def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
+def _labels(walk: PlaceWalk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
     """The entry of names of values or rows. Names of a list's elements have none, because they are part of places."""
     objects = walk.objects
     labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
