@@ -20,7 +20,7 @@ _APART = "unit"  # also an option of the attacker's knowledge
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredAttack:
     """An attack and its options.
 
     Attributes:
@@ -32,12 +32,12 @@ class Declared:
     options: dict[str, tuple[type, str]]
 
 
-def declared() -> tuple[Declared, ...]:
+def declared() -> tuple[DeclaredAttack, ...]:
     """Attacks on a single release, in the order of `attacks()`."""
     return tuple(from_classes() if adds("attacks") else from_sources())
 
 
-def from_sources() -> Iterator[Declared]:
+def from_sources() -> Iterator[DeclaredAttack]:
     """Attacks of this package, read from their source."""
     for folder in attacks.__path__:
         for path in sorted(Path(folder).rglob("*.py"), key=lambda path: path.with_suffix("").parts):
@@ -46,7 +46,7 @@ def from_sources() -> Iterator[Declared]:
                 yield from _of_source(ast.parse(text))
 
 
-def _of_source(tree: ast.Module) -> Iterator[Declared]:
+def _of_source(tree: ast.Module) -> Iterator[DeclaredAttack]:
     (class_name,) = (
         node.value.id
         for node in tree.body
@@ -68,7 +68,7 @@ def _of_source(tree: ast.Module) -> Iterator[Declared]:
         kind, value = _type_of_annotation(node.annotation), node.value
         if kind is not None and field != _APART and isinstance(value, ast.Call) and ast.unparse(value.func) == "option":
             options[field] = kind, str(ast.literal_eval(value.args[1]))
-    yield Declared(str(ast.literal_eval(assigned["name"].value or class_node)), options)
+    yield DeclaredAttack(str(ast.literal_eval(assigned["name"].value or class_node)), options)
 
 
 def _type_of_annotation(annotation: ast.expr) -> type | None:
@@ -81,7 +81,7 @@ def _type_of_annotation(annotation: ast.expr) -> type | None:
     return option_type or (str if "Literal" in names else None)
 
 
-def from_classes() -> Iterator[Declared]:
+def from_classes() -> Iterator[DeclaredAttack]:
     """All attacks on a single release, from their classes."""
     from bayesrecon.attacks import attack
     from bayesrecon.releases import Release
@@ -99,7 +99,7 @@ def from_classes() -> Iterator[Declared]:
                 for name, kind in kinds.items()
                 if kind
             }
-            yield Declared(attack_class.name, options)
+            yield DeclaredAttack(attack_class.name, options)
 
 
 def _type_of_hint(hint: object) -> type | None:

@@ -36,7 +36,7 @@ class ReleaseOptions(TypedDict, total=False):
     column: Sequence[str] | None
 
 
-class TableOptions(TypedDict, total=False):
+class StatedTableOptions(TypedDict, total=False):
     """Options of `posteriors.from_table` that `--model` and `--settings` state."""
 
     model: Required[Model | str]
@@ -182,7 +182,7 @@ def _opened(
     return release_of(source, loaded_model, power=power, draws=draws, trusted=trusted, weights=weight_column)
 
 
-def table_of(file: str, model: str | None, settings: str | None) -> TableOptions:
+def table_of(file: str, model: str | None, settings: str | None) -> StatedTableOptions:
     """Options for reading a table: `model`, and for a regression `response`."""
     from bayesrecon.models import shipped
     from bayesrecon.models.estimators import ESTIMATORS

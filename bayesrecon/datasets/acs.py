@@ -6,7 +6,7 @@ from typing import IO
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import Bounded, checked_folder, opened
+from bayesrecon.datasets.data_files import BoundedStream, checked_folder, opened
 from bayesrecon.datasets.labelled import LabelledData, joined
 from bayesrecon.errors import BayesreconError, near
 
@@ -78,7 +78,7 @@ def _state(folder: Path, state: str, threshold: float | None, year: int) -> Labe
     return LabelledData("ACS income", rows[:, : len(FEATURES)].astype(np.float32), y, names, FEATURES)
 
 
-def _adults(path: Path, stream: IO[bytes] | Bounded) -> np.ndarray:
+def _adults(path: Path, stream: IO[bytes] | BoundedStream) -> np.ndarray:
     """Features and income of the working adults, `(N, 11)`."""
     import pandas as pd
 

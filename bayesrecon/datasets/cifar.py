@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import Bounded, checked_folder, is_named
+from bayesrecon.datasets.data_files import BoundedStream, checked_folder, is_named
 from bayesrecon.datasets.idx import checked_labels, files_of_part
 from bayesrecon.datasets.labelled import LabelledData, joined
 from bayesrecon.errors import BayesreconError, reading
@@ -149,7 +149,7 @@ def _from_archive(layout: _Layout, path: Path, names: tuple[str, ...]) -> list[b
     with (
         reading(path, f"an archive of {layout.name}"),
         gzip.open(path) as unpacked,
-        tarfile.open(fileobj=Bounded.of(unpacked, path), mode="r|") as archive,
+        tarfile.open(fileobj=BoundedStream.of(unpacked, path), mode="r|") as archive,
     ):
         for member in archive:
             name = Path(member.name).name

@@ -30,7 +30,7 @@ def checked_folder(folder: str | Path) -> Path:
 @contextmanager
 def opened(
     folders: Sequence[Path], names: Sequence[str], kind: str, archives: Sequence[str] = (), hint: str = ""
-) -> Generator[tuple[Path, "IO[bytes] | Bounded"], None, None]:
+) -> Generator[tuple[Path, "IO[bytes] | BoundedStream"], None, None]:
     """Open the first of these files that exists, as a stream with a limit on its unpacked size.
 
     Args:
@@ -51,10 +51,10 @@ def opened(
     with reading(path, kind):
         if path.suffix == ".gz":
             with gzip.open(path) as stream:
-                yield path, Bounded.of(stream, path)
+                yield path, BoundedStream.of(stream, path)
         elif path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive, names)) as stream:
-                yield path, Bounded.of(stream, path)
+                yield path, BoundedStream.of(stream, path)
         else:
             with path.open("rb") as stream:
                 yield path, stream
@@ -78,19 +78,19 @@ def is_named(member: str, names: Sequence[str]) -> bool:
 
 
 class Readable(Protocol):
-    """A binary stream, as far as `Bounded` uses it."""
+    """A binary stream, as far as `BoundedStream` uses it."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
-class Bounded(io.RawIOBase):
+class BoundedStream(io.RawIOBase):
     """A stream that refuses to read more than `most` bytes."""
 
     def __init__(self, stream: Readable, path: Path, most: int):
         self._stream, self._path, self._remaining = stream, path, most
 
     @classmethod
-    def of(cls, stream: Readable, path: Path) -> "Bounded":
+    def of(cls, stream: Readable, path: Path) -> "BoundedStream":
         """A stream with the largest unpacked size that a file of this size can plausibly have."""
         return cls(stream, path, min(MAX_BYTES, max(FREE, RATIO * path.stat().st_size)))
 

@@ -20,7 +20,7 @@ from bayesrecon.divergence.mean_embedding import (
     MeanEmbedding,
     Moments,
 )
-from bayesrecon.divergence.metric_view import View
+from bayesrecon.divergence.metric_view import ReleaseView
 from bayesrecon.divergence.metrics import fold_factors, metric_factor
 from bayesrecon.divergence.sparse import SparseEmbedding
 from bayesrecon.model import Progress, Records
@@ -35,7 +35,7 @@ _LARGE = 2**25  # from this number of entries of a score matrix on, compiling a 
 
 
 @dataclass(frozen=True)
-class AdaptiveEmbedding(View):
+class AdaptiveEmbedding(ReleaseView):
     """The embedding of one release that every public function uses (`OneRelease`)."""
 
     @cached_property

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array
 from bayesrecon.divergence.mean_embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
-from bayesrecon.divergence.metric_view import CHUNK, Part, View, blocks, power_of_two, unwhitened
+from bayesrecon.divergence.metric_view import CHUNK, AtomPart, ReleaseView, blocks, power_of_two, unwhitened
 from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
 from bayesrecon.divergence.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus
 from bayesrecon.model import Model, Records
@@ -117,7 +117,7 @@ def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> Float[np.n
 
 
 @dataclass(frozen=True)
-class DenseEmbedding(View):
+class DenseEmbedding(ReleaseView):
     """`MeanEmbedding` of a release: every record is taken to touch every parameter."""
 
     def scores(self, records: Records, atoms: Int[np.ndarray, " A"]) -> Float[np.ndarray, "rows M"]:
@@ -203,7 +203,7 @@ class DenseEmbedding(View):
             scores.add(score)
         return series.done(), scores.done()
 
-    def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
+    def _covariance(self, inputs: "_PassInputs", parts: list[AtomPart]) -> np.ndarray:
         """Covariance of the residuals of a padded basis."""
         return covariance(self._pass(_noise_of, inputs.placed(), parts, "estimating noise"))
 
@@ -245,7 +245,7 @@ class _PassInputs:
         return self.anchors or self.basis.parts
 
 
-def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSums, ValueSums]:
+def _moments_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[KernelSums, ValueSums]:
     basis = inputs.basis
     shift: Array | None = None
     sums: tuple[Array, Array, Array, Array] | None = None
@@ -269,7 +269,7 @@ def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSu
     return (gram, target), (numbers(part.weights.sum()), numbers(shift), mean, square)
 
 
-def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Array:
+def _cross_of(model: Model, inputs: _PassInputs, part: AtomPart) -> Array:
     total: Array | None = None
     metric = numbers(part.metric)
     for _, theta, a, *_ in part.blocks():
@@ -284,7 +284,7 @@ def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Array:
     return total
 
 
-def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Array, Array]:
+def _noise_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Array, Array]:
     total: tuple[Array, Array] | None = None
     metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
     for _, theta, a, *_ in part.blocks():
@@ -301,7 +301,7 @@ def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Array, Arr
     return total
 
 
-def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[np.ndarray, np.ndarray]:
     rows, fitted_scores = [], []
     assert inputs.fitted is not None
     assert inputs.directions is not None

@@ -20,7 +20,7 @@ from bayesrecon.divergence.mean_embedding import (
     Moments,
     Stretch,
 )
-from bayesrecon.divergence.metric_view import Part, View, unwhitened
+from bayesrecon.divergence.metric_view import AtomPart, ReleaseView, unwhitened
 from bayesrecon.divergence.monomials import Frame
 from bayesrecon.divergence.products import Products
 from bayesrecon.divergence.score import prior_score
@@ -37,7 +37,7 @@ _CONDITION = 1e3  # above it, the kernel of combinations of the monomials loses 
 
 
 @dataclass(frozen=True)
-class GaussianEmbedding(View):
+class GaussianEmbedding(ReleaseView):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
     _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
@@ -167,7 +167,7 @@ class GaussianEmbedding(View):
             products.plus(id(part.metric), part_products)
         return products.gram()
 
-    def _covariance(self, inputs: passes.PassInputs, parts: list[Part]) -> np.ndarray:
+    def _covariance(self, inputs: passes.PassInputs, parts: list[AtomPart]) -> np.ndarray:
         return covariance(self._pass(passes.noise_of, inputs, parts, "estimating noise"))
 
     def _inputs(

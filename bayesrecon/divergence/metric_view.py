@@ -36,7 +36,7 @@ AtomBlock = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
 
 
 @dataclass(frozen=True)
-class Part:
+class AtomPart:
     """Successive atoms of one fold and one stretch, the unit in which a pass is handed over.
 
     Attributes:
@@ -92,7 +92,7 @@ class OneRelease(MeanEmbedding, Featured, Protocol):
 
 
 @dataclass(frozen=True)
-class View:
+class ReleaseView:
     """What the embeddings of one release are made of.
 
     Args:
@@ -154,7 +154,7 @@ class View:
     def tame(self, records: Records, *, everywhere: bool = False) -> Bool[np.ndarray, " M"]:
         return np.ones(len(next(iter(records.values()))), bool)
 
-    def _noise_parts(self, chunk: int, simulated: bool) -> list[Part]:
+    def _noise_parts(self, chunk: int, simulated: bool) -> list[AtomPart]:
         if not simulated:
             return self._parts(chunk)
         theta = self._normal[0]
@@ -192,7 +192,7 @@ class View:
     ) -> Iterator[AtomBlock]:
         return self._read(self._parts(chunk, atoms, stretches), label)
 
-    def _parts(self, chunk: int, atoms: np.ndarray | None = None, stretches: int = 1) -> list[Part]:
+    def _parts(self, chunk: int, atoms: np.ndarray | None = None, stretches: int = 1) -> list[AtomPart]:
         """All atoms, or those at some positions, in fixed parts."""
         theta, weights = self._theta, np.asarray(self.release.weights)
         place = np.arange(len(weights)) / len(weights)
@@ -204,7 +204,7 @@ class View:
     def _theta(self) -> np.ndarray | Stored:
         return as_rows(self.release.theta)
 
-    def _read(self, parts: list[Part], label: str | None) -> Iterator[AtomBlock]:
+    def _read(self, parts: list[AtomPart], label: str | None) -> Iterator[AtomBlock]:
         done, total = 0, sum(len(part.weights) for part in parts)
         for part in parts:
             for block in part.blocks():
@@ -213,8 +213,8 @@ class View:
                 self._tell(label, done / total)
 
     def _pass(
-        self, work: Work[Model, S, Part, R], shared: S, parts: list[Part], label: str | None
-    ) -> Iterator[tuple[Part, R]]:
+        self, work: Work[Model, S, AtomPart, R], shared: S, parts: list[AtomPart], label: str | None
+    ) -> Iterator[tuple[AtomPart, R]]:
         """What `work(model, shared, part)` gives for every part, in their order, by the engine in use."""
         done, total = 0, sum(len(part.weights) for part in parts)
         for part, result in zip(parts, mapped(work, self.release.model, shared, parts), strict=True):
@@ -228,7 +228,7 @@ class View:
 
     def _divided(
         self, theta: np.ndarray | Stored, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
-    ) -> list[Part]:
+    ) -> list[AtomPart]:
         """Fixed parts; `place` in [0, 1), increasing, tells fold and stretch."""
         factors = self.metric[None] if self.folds is None else self.folds
         pieces = np.lcm(len(factors), stretches)
@@ -240,7 +240,7 @@ class View:
             for first in range(start, end, _PART * chunk):
                 last = min(end, first + _PART * chunk)
                 atoms, a = part_of(theta, first, last), weights[first:last]
-                parts.append(Part(factors[fold], atoms, a, chunk, stretch, fold))
+                parts.append(AtomPart(factors[fold], atoms, a, chunk, stretch, fold))
         return parts
 
 

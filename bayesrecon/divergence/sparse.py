@@ -21,7 +21,7 @@ from bayesrecon.arrays import Array, Stored
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.definite import largest
 from bayesrecon.divergence.mean_embedding import Basis, Influence, LostDigits, Moments, Stretch
-from bayesrecon.divergence.metric_view import CHUNK, Part, View
+from bayesrecon.divergence.metric_view import CHUNK, AtomPart, ReleaseView
 from bayesrecon.divergence.record_products import kernel_between, own_kernel
 from bayesrecon.divergence.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.divergence.sums import KernelSums, ValueSums, compiled_on_devices, covariance, kernels, numbers, plus
@@ -60,7 +60,7 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class SparseEmbedding(View):
+class SparseEmbedding(ReleaseView):
     """`MeanEmbedding` of a release on records that touch few parameters each: those for which `touched` is not None."""
 
     _cache: dict[int, tuple[Records, Touched | None]] = field(default_factory=dict, init=False, repr=False)
@@ -165,7 +165,7 @@ class SparseEmbedding(View):
             scores.add(score)
         return rows.done(), scores.done()
 
-    def _covariance(self, inputs: "_PassInputs", parts: list[Part]) -> np.ndarray:
+    def _covariance(self, inputs: "_PassInputs", parts: list[AtomPart]) -> np.ndarray:
         return covariance(self._pass(_noise_of, inputs, parts, "estimating noise"))
 
     def _inputs(
@@ -259,7 +259,9 @@ class _PassInputs:
     normal: tuple[Array, Array] | None = None
     others: Touched | None = None
 
-    def sweeps(self, model: Model, part: Part, touched: Touched, second: bool = True) -> Iterator[tuple[_Block, int]]:
+    def sweeps(
+        self, model: Model, part: AtomPart, touched: Touched, second: bool = True
+    ) -> Iterator[tuple[_Block, int]]:
         """Derivatives at the atoms of a part, block by block, and the number of atoms without padding."""
         sigma = self.sigmas[part.fold]
         pairs, share = _shares(touched.index, sigma) if second else _no_pairs(touched.index)
@@ -301,7 +303,7 @@ def _residual(inputs: _PassInputs, block: _Block, score: Array) -> Array:
     return sum((slope * scaled_score[:, column] for column, slope in pairs), inputs.temperature * block.lap)
 
 
-def _moments_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[KernelSums, ValueSums]:
+def _moments_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[KernelSums, ValueSums]:
     shift: Array | None = None
     sums: tuple[Array, Array, Array, Array] | None = None
     axes = numbers(np.eye(part.metric.shape[0]))
@@ -331,7 +333,7 @@ def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> 
     return gram, target, block.weights @ value, (value * heavy).T @ value
 
 
-def _cross_of(model: Model, inputs: _PassInputs, part: Part) -> Array:
+def _cross_of(model: Model, inputs: _PassInputs, part: AtomPart) -> Array:
     assert inputs.others is not None
     total: Array | None = None
     sweeps = (inputs.sweeps(model, part, touched, second=False) for touched in (inputs.others, inputs.touched))
@@ -349,7 +351,7 @@ def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Array:
     return kernel_between(first.slopes * first.weights[:, None], second.slopes, rows, columns, first.sigma, pairs)
 
 
-def _noise_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[Array, Array]:
+def _noise_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Array, Array]:
     total: tuple[Array, Array] | None = None
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, _ in inputs.sweeps(model, part, inputs.touched):
@@ -365,7 +367,7 @@ def _noise(inputs: _PassInputs, block: _Block, score: Array) -> tuple[Array, Arr
     return block.weights @ residual, (residual * block.weights[:, None]).T @ residual
 
 
-def _influence_of(model: Model, inputs: _PassInputs, part: Part) -> tuple[np.ndarray, np.ndarray]:
+def _influence_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     axes = numbers(np.eye(part.metric.shape[0]))
     for block, n in inputs.sweeps(model, part, inputs.touched):

@@ -17,7 +17,7 @@ R = TypeVar("R")
 Tree = TypeVar("Tree")
 
 
-class Part(Protocol):
+class SummedPart(Protocol):
     """The interface of `metric_view.Part`."""
 
     @property
@@ -62,7 +62,7 @@ def plus(total: Tree | None, more: Tree) -> Tree:
 
 
 def kernels(
-    passed: Iterable[tuple[Part, tuple[KernelSums, ValueSums]]],
+    passed: Iterable[tuple[SummedPart, tuple[KernelSums, ValueSums]]],
 ) -> tuple[list[tuple[float, KernelSums]], np.ndarray]:
     """Weight, and kernel and target, of every stretch; and the covariance of values over all."""
     sums: list[tuple[float, KernelSums]] = []
@@ -80,7 +80,7 @@ def kernels(
     return sums, square - np.outer(mean, mean)
 
 
-def covariance(passed: Iterable[tuple[Part, tuple[Array, Array]]]) -> np.ndarray:
+def covariance(passed: Iterable[tuple[SummedPart, tuple[Array, Array]]]) -> np.ndarray:
     """The covariance `(r, r)` of terms, from their weighted mean `(r,)` and products `(r, r)` in every part."""
     total: tuple[Array, Array] | None = None
     for _, sums in passed:

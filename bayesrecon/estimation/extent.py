@@ -31,7 +31,7 @@ _LEAST_GAIN = 1.0  # log likelihood that a step has to gain: less is what other 
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class RecordLikelihood:
     """The likelihood of a distribution of the records, given what was solved on records near it.
 
     Attributes:

@@ -16,7 +16,7 @@ from bayesrecon.estimation.anchors import Reference, UnusableRecordsError
 from bayesrecon.estimation.basis import find_basis, per_level, shows_all
 from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.error_laws import law_of
-from bayesrecon.estimation.extent import Likelihood, located_fields
+from bayesrecon.estimation.extent import RecordLikelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.record_weights import (
     MOST,
@@ -176,7 +176,7 @@ def _most_likely(
             )
         except UnusableRecordsError:
             return previous  # the last step went too far
-        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
+        likelihood = RecordLikelihood(embedding, atoms, solved.basis, solved.target, judge, TOTAL_ERROR, seed, fields)
         previous, distribution = distribution, likelihood.located(distribution, close)
         if _close(previous, distribution):
             break

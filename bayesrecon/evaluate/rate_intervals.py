@@ -12,7 +12,7 @@ _HALVINGS = 30  # bisection steps for an end of an interval
 _LARGEST = 0.75  # largest share of a gambler's capital at stake; below one, so that the capital stays positive
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """An estimate and its confidence interval."""
 
     estimate: float
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Interval:
+def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> ConfidenceInterval:
     """A success rate with its exact binomial interval (Clopper and Pearson 1934).
 
     Raises:
@@ -34,10 +34,10 @@ def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Inte
     import scipy.stats  # which takes long to load
 
     interval = scipy.stats.binomtest(int(successes), int(trials)).proportion_ci(level, method="exact")
-    return Interval(successes / trials, float(interval.low), float(interval.high))
+    return ConfidenceInterval(successes / trials, float(interval.low), float(interval.high))
 
 
-def bounded_mean(values: ArrayLike, *, level: float = 0.95) -> Interval:
+def bounded_mean(values: ArrayLike, *, level: float = 0.95) -> ConfidenceInterval:
     """The mean of independent numbers in [0, 1] with an interval that is valid for any distribution of them.
 
     A gambler bets on "the mean is above m" with stakes `l_t` that depend only on earlier numbers, and then owns
@@ -65,7 +65,7 @@ def bounded_mean(values: ArrayLike, *, level: float = 0.95) -> Interval:
     earlier = np.concatenate([[0.25], variance[:-1]])  # variance of the numbers before each one
     threshold, mean = np.log(2 / (1 - level)), float(x.mean())
     stake = np.sqrt(2 * threshold / (len(x) * earlier))
-    return Interval(mean, _lower_end(x, stake, threshold), 1 - _lower_end(1 - x, stake, threshold))
+    return ConfidenceInterval(mean, _lower_end(x, stake, threshold), 1 - _lower_end(1 - x, stake, threshold))
 
 
 def _lower_end(values: np.ndarray, stake: np.ndarray, threshold: float) -> float:
@@ -90,7 +90,7 @@ def bootstrap(
     level: float = 0.95,
     resamples: int = 2000,
     key: int = 0,
-) -> Interval:
+) -> ConfidenceInterval:
     """A statistic of a sample with its percentile bootstrap interval.
 
     Args:
@@ -111,12 +111,12 @@ def bootstrap(
     rng = np.random.default_rng(key)
     resampled = [statistic(sample[rng.integers(len(sample), size=len(sample))], axis=0) for _ in range(resamples)]
     lower, upper = np.quantile(np.asarray(resampled, float), [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(statistic(sample, axis=0)), float(lower), float(upper))
+    return ConfidenceInterval(float(statistic(sample, axis=0)), float(lower), float(upper))
 
 
 def true_positive_rate(
     scores: ArrayLike, null: ArrayLike, *, false_positive_rate: float = 0.01, level: float = 0.95
-) -> Interval:
+) -> ConfidenceInterval:
     """True positive rate at a fixed false positive rate: the share of scores above a threshold from null scores.
 
     Args:

@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.answers import distance, loss_of
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.mechanism import IDEAL, Deletion, claimed_epsilon
+from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, claimed_epsilon
 from bayesrecon.games.outcome import Played, compared, generator, rate_row
 from bayesrecon.results.game import GameResult
 
@@ -160,7 +160,7 @@ class ComplianceGame:
     data: Data
     learner: Any
     environments: Any
-    deletion: Deletion = IDEAL
+    deletion: DeletionMechanism = IDEAL
     notion: str = WEAK
     deletions: int = 0
     name: str = "compliance"

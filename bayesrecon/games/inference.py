@@ -10,8 +10,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
-from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, Deletion, Retrain, claimed_epsilon, train_and_delete
+from bayesrecon.games.learner import FittedModel, as_learner
+from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, Retrain, claimed_epsilon, train_and_delete
 from bayesrecon.games.outcome import Played, compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
@@ -68,7 +68,7 @@ class Game:
     data: Data
     learner: Any
     adversaries: Any
-    deletion: Deletion = IDEAL
+    deletion: DeletionMechanism = IDEAL
     name: str = "game"
     given: str = RECORDS
     single: bool = False
@@ -291,8 +291,8 @@ class Game:
         player: Adversary,
         drawn: "_Round",
         order: np.ndarray,
-        before: Fitted,
-        after: Fitted,
+        before: FittedModel,
+        after: FittedModel,
         rng: np.random.Generator,
     ) -> View:
         challenges, learner = drawn.challenges.rows(order), self.learner

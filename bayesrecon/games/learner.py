@@ -16,14 +16,14 @@ from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
 
 
-class Estimator(Protocol):
+class ScikitEstimator(Protocol):
     """An estimator in the style of scikit-learn."""
 
     def fit(self, x: Any, y: Any, /) -> Any: ...
     def predict(self, x: Any, /) -> Any: ...
 
 
-class Fitted(Protocol):
+class FittedModel(Protocol):
     """A trained model: a function from records `(m, p)` to answers `(m,)` or `(m, K)`."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray: ...
@@ -50,11 +50,11 @@ class Learner:
     density: ClassVar[bool] = False
     epsilon: float | None = None
 
-    def fit(self, records: Records, classes: int, seed: int) -> Fitted:
+    def fit(self, records: Records, classes: int, seed: int) -> FittedModel:
         """Train on records. All randomness comes from the seed."""
         raise NotImplementedError
 
-    def without(self, fitted: Any, records: Records, rows: np.ndarray, classes: int, seed: int) -> Fitted:
+    def without(self, fitted: Any, records: Records, rows: np.ndarray, classes: int, seed: int) -> FittedModel:
         """The model after exact retraining without some rows of the records that `fitted` was trained on."""
         return self.fit(records.without(rows), classes, seed)
 
@@ -86,7 +86,7 @@ class ScikitLearner(Learner):
     """
 
     name: str
-    estimator: Estimator
+    estimator: ScikitEstimator
     answers: str
     quick: bool = False  # type: ignore[misc]
     epsilon: float | None = None
@@ -136,7 +136,7 @@ class Functions(Learner):
     answers: str
     epsilon: float | None = None
 
-    def fit(self, records: Records, classes: int, seed: int) -> Fitted:
+    def fit(self, records: Records, classes: int, seed: int) -> FittedModel:
         model = self.train(records.x, records.y, seed)
 
         def answer(x: np.ndarray) -> np.ndarray:
@@ -149,7 +149,9 @@ class Functions(Learner):
         return answer
 
 
-Trainable = Learner | Estimator | tuple[Callable[[np.ndarray, np.ndarray, int], Any], Callable[[Any, np.ndarray], Any]]
+Trainable = (
+    Learner | ScikitEstimator | tuple[Callable[[np.ndarray, np.ndarray, int], Any], Callable[[Any, np.ndarray], Any]]
+)
 """What games accept as a learner: a `Learner`, an estimator, or a pair of functions `(train, predict)`."""
 
 
@@ -201,7 +203,7 @@ def _is_setting(name: str, estimator: object) -> bool:
     return any(name in inspect.signature(base).parameters for base in bases if "__init__" in vars(base))
 
 
-def _unfitted(estimator: Estimator, seed: int) -> Any:
+def _unfitted(estimator: ScikitEstimator, seed: int) -> Any:
     """An unfitted copy with this seed."""
     import copy
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner, check_positive
+from bayesrecon.games.learner import FittedModel, Learner, check_positive
 
 
-class Deletion(Protocol):
+class DeletionMechanism(Protocol):
     """A deletion mechanism.
 
     Args of a call:
@@ -29,14 +29,14 @@ class Deletion(Protocol):
         classes: int,
         seeds: tuple[int, int],
         /,
-    ) -> Fitted: ...
+    ) -> FittedModel: ...
 
 
 @dataclass(frozen=True)
 class Retrain:
     """Ideal deletion, `Del(h, e) = Learn(S without e)`: full retraining with the same settings.
 
-    Any object with the same call signature can be used as a mechanism (`Deletion`).
+    Any object with the same call signature can be used as a mechanism (`DeletionMechanism`).
 
     Attributes:
         fresh: whether the randomness is drawn anew. Otherwise the seed is that of the first training.
@@ -52,15 +52,15 @@ class Retrain:
         rows: np.ndarray,
         classes: int,
         seeds: tuple[int, int],
-    ) -> Fitted:
-        """The model after the deletion. Arguments are as in `Deletion`."""
+    ) -> FittedModel:
+        """The model after the deletion. Arguments are as in `DeletionMechanism`."""
         return learner.without(fitted, records, rows, classes, seeds[1] if self.fresh else seeds[0])
 
 
 IDEAL = Retrain()
 
 
-def claimed_epsilon(learner: Learner, deletion: Deletion) -> float | None:
+def claimed_epsilon(learner: Learner, deletion: DeletionMechanism) -> float | None:
     """The epsilon that holds for a game: the learner's, if the second training has independent randomness.
 
     None if the learner claims none, or if nothing is known of the mechanism.
@@ -80,13 +80,13 @@ def claimed_epsilon(learner: Learner, deletion: Deletion) -> float | None:
 
 
 def train_and_delete(
-    deletion: Deletion,
+    deletion: DeletionMechanism,
     learner: Learner,
     records: Records,
     rows: np.ndarray,
     classes: int,
     rng: np.random.Generator,
-) -> tuple[Fitted, Fitted]:
+) -> tuple[FittedModel, FittedModel]:
     """The models before and after the deletion of some rows, each trained with a seed of its own."""
     seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
     before = learner.fit(records, classes, seeds[0])

@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from bayesrecon.evaluate.rate_intervals import Interval, bounded_mean, clopper_pearson
+from bayesrecon.evaluate.rate_intervals import ConfidenceInterval, bounded_mean, clopper_pearson
 from bayesrecon.results.game import GameRow, Rate
 
 
@@ -70,7 +70,7 @@ def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> Game
 
 
 def _rate(success: np.ndarray, single: bool, level: float = 0.95) -> Rate:
-    interval: Interval
+    interval: ConfidenceInterval
     if single:
         interval = clopper_pearson(int(success.sum()), len(success), level=level)
     else:

@@ -10,7 +10,7 @@ from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.mechanism import IDEAL, Deletion, claimed_epsilon, train_and_delete
+from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, claimed_epsilon, train_and_delete
 from bayesrecon.games.outcome import Played, generator
 from bayesrecon.games.reconstructor import Reconstructor
 from bayesrecon.games.view import Oracles, View
@@ -33,7 +33,7 @@ class ReconstructionGame:
     data: Data
     learner: Any
     reconstructors: Any
-    deletion: Deletion = IDEAL
+    deletion: DeletionMechanism = IDEAL
     name: str = "reconstruction"
     auxiliary: int | None = None
     known: bool = False

@@ -7,13 +7,13 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner
+from bayesrecon.games.learner import FittedModel, Learner
 
 
 class Oracles:
     """Both models as black boxes. h must be queried before h'."""
 
-    def __init__(self, before: Fitted, after: Fitted):
+    def __init__(self, before: FittedModel, after: FittedModel):
         self._before, self._after, self._replaced = before, after, False
 
     def before(self, x: np.ndarray) -> np.ndarray:
@@ -56,7 +56,7 @@ class View:
     answers: str
     public: Records | None
     others: Records | None
-    fitted: tuple[Fitted, Fitted] | None
+    fitted: tuple[FittedModel, FittedModel] | None
     learner: Learner
     total: int
     rng: np.random.Generator
@@ -87,6 +87,6 @@ class View:
         assert self.public is not None
         return self.public
 
-    def fit(self, records: Records) -> Fitted:
+    def fit(self, records: Records) -> FittedModel:
         """A model trained on the adversary's own records, with its own randomness."""
         return self.learner.fit(records, self.classes, int(self.rng.integers(2**31)))

@@ -18,7 +18,7 @@ _MOST = 6  # largest number of items named in a sentence
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainWords:
     """Three answers, each in a few sentences.
 
     Attributes:
@@ -32,7 +32,7 @@ class Plain:
     stays: tuple[str, ...]
 
 
-def in_plain_words(audit: "Audit") -> Plain:
+def in_plain_words(audit: "Audit") -> PlainWords:
     """The summary at the top of the report.
 
     >>> import bayesrecon, numpy as np
@@ -52,7 +52,7 @@ def in_plain_words(audit: "Audit") -> Plain:
         names = list(dict.fromkeys(n.attack for n in audit.not_run))
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         stays.append(f"Not attacked, so it is not known what they reveal: {', '.join(names[:_MOST])}{more}.")
-    return Plain(tuple(people), dropped, tuple(stays))
+    return PlainWords(tuple(people), dropped, tuple(stays))
 
 
 def _needs(finding: "Finding") -> str:

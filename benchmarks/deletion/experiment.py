@@ -13,7 +13,7 @@ from bayesrecon.attacks.deletion.inversion import embed
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, retrain_without, train
-from bayesrecon.posteriors.fitting.training import Trained
+from bayesrecon.posteriors.fitting.training import TrainingResult
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def tuned(x, y, private, penalties, *, loss, outputs=1, below=0.0, phi=None) -> 
     return max(best, key=lambda penalty: best[penalty])
 
 
-def _least_norm(model, data, rows) -> tuple[Trained, list[Trained]]:
+def _least_norm(model, data, rows) -> tuple[TrainingResult, list[TrainingResult]]:
     """Least squares with more features than records: of all parameters without an error the shortest."""
     begun = time.perf_counter()
     fits = [_shortest(model, data["x"], data["y"], "trained")]
@@ -135,7 +135,7 @@ def _least_norm(model, data, rows) -> tuple[Trained, list[Trained]]:
     return fits[0]._replace(seconds=each), [one._replace(seconds=each) for one in fits[1:]]
 
 
-def _shortest(model, x, y, name) -> Trained:
+def _shortest(model, x, y, name) -> TrainingResult:
     import scipy.linalg
 
     middle, level, y = x.mean(axis=0), y.mean(axis=0), y.reshape(len(x), -1)
@@ -145,10 +145,10 @@ def _shortest(model, x, y, name) -> Trained:
     left = y - x @ coef.T - (level - coef @ middle)
     gradient = float(np.linalg.norm(left.T @ x) / (np.abs(y).max() * np.linalg.norm(x, axis=1).max()))
     release = dirac(model, {"coef": coef, "intercept": np.atleast_1d(level - coef @ middle)}, name=name)
-    return Trained(release, gradient, 0.0)
+    return TrainingResult(release, gradient, 0.0)
 
 
-def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Trained]]:
+def _trained(model, data, rows, keep: Path | None) -> tuple[TrainingResult, list[TrainingResult]]:
     def release(theta, name):
         return dirac(model, model.split(theta), name=name)
 
@@ -156,9 +156,9 @@ def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Traine
         held = np.load(keep)
         if not np.array_equal(held["rows"], rows):
             raise SystemExit(f"{keep} holds other deletions: remove it")
-        before = Trained(release(held["before"], "trained"), float(held["gradient"]), float(held["training"]))
+        before = TrainingResult(release(held["before"], "trained"), float(held["gradient"]), float(held["training"]))
         parts, each = zip(held["after"], held["gradients"], rows, strict=True), float(held["seconds"])
-        return before, [Trained(release(t, f"without {r}"), float(g), each) for t, g, r in parts]
+        return before, [TrainingResult(release(t, f"without {r}"), float(g), each) for t, g, r in parts]
     before = train(model, data)
     again = retrain_without(before.release, data, rows)
     if keep is not None:

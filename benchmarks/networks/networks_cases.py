@@ -12,7 +12,7 @@ import numpy as np
 import bayesrecon
 from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
-from bayesrecon.posteriors.fitting.training import Trained
+from bayesrecon.posteriors.fitting.training import TrainingResult
 from benchmarks.networks.networks_margin import descend_to_margin
 from tests.support.networks import decay_of, output, softmax
 
@@ -113,7 +113,7 @@ def _relu_case(title, width, images, sharpness, decayed=True):
         if decayed:
             return train_network(target, start, data, steps=3000)
         params, left = descend_to_margin(hard_relu, start, data)
-        return Trained(dirac(believed, params), left, 0.0)
+        return TrainingResult(dirac(believed, params), left, 0.0)
 
     def attack(release, key):
         params = {k: np.asarray(v) for k, v in target.constrain(release.theta[0]).items()}

@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Design:
+class CommonPredictors:
     """A matrix of common predictors in the graph.
 
     Bambi subtracts the columns' means, and corrects the intercept in its draws. So draws are for the original
@@ -32,7 +32,7 @@ class Design:
     coefficients: tuple[str, ...]
 
 
-def designs(model: object) -> list[Design]:
+def designs(model: object) -> list[CommonPredictors]:
     """The matrices of a Bambi model that was built; an empty list for another model."""
     return [design for part in _parts(model) if (design := _design(part, model)) is not None]
 
@@ -42,7 +42,7 @@ def _parts(model: object) -> list[Any]:
     return list(getattr(getattr(model, "backend", None), "distributional_components", {}).values())
 
 
-def _design(part: Any, model: Any) -> Design | None:
+def _design(part: Any, model: Any) -> CommonPredictors | None:
     terms = part.component.common_terms
     if not terms:
         return None
@@ -65,7 +65,7 @@ def _design(part: Any, model: Any) -> Design | None:
                 field = f"{name}[{j + 1}]" if is_matrix else name
                 fields[field] = (np.asarray(term.data).reshape(values.shape)[:, j], None)
                 columns.append((field, None))
-    return Design(
+    return CommonPredictors(
         values=uncentred - mean,
         mean=mean,
         columns=tuple(columns),

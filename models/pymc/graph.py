@@ -28,7 +28,7 @@ def library(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Column:
+class RecordArray:
     """An array of the model with an entry per record.
 
     Attributes:
@@ -85,7 +85,7 @@ def columns_of(
     leaves: Sequence[Variable],
     sizes: Callable[[Variable], tuple[int, ...]],
     dims: Mapping[Variable, Sequence[str | None] | None],
-) -> list[Column]:
+) -> list[RecordArray]:
     """The leaves as columns. Leaves with the same array are one column.
 
     Args:
@@ -93,7 +93,7 @@ def columns_of(
         dims: names of the dimensions of free variables.
     """
     indexed = _indexed(graphs)
-    result: list[Column] = []
+    result: list[RecordArray] = []
     for leaf in leaves:
         values = _squeezed(np.asarray(content(leaf)))
         levels = dimension = None
@@ -104,7 +104,7 @@ def columns_of(
             dimension = str(names[axis]) if names and names[axis] else None
         for i, column in enumerate(result):
             if column.holds(values):
-                result[i] = Column(
+                result[i] = RecordArray(
                     (*column.leaves, leaf),
                     values,
                     max(levels or 0, column.levels or 0) or None,
@@ -112,7 +112,7 @@ def columns_of(
                 )
                 break
         else:
-            result.append(Column((leaf,), values, levels, dimension))
+            result.append(RecordArray((leaf,), values, levels, dimension))
     return result
 
 

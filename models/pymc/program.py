@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
 from bayesrecon.models.descriptions import pymc_model
 from bayesrecon.models.inspection import parameter
-from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
+from bayesrecon.models.pymc.bambi import CommonPredictors, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
     NotOneRecordError,
     Variable,
@@ -84,7 +84,7 @@ def from_pymc(
 class _Reader:
     """One PyMC model: the graphs of its prior and likelihood, with constrained values as inputs."""
 
-    def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, object]):
+    def __init__(self, program: Any, title: str, matrices: Sequence[CommonPredictors], known: Mapping[str, object]):
         self.title, self.matrices, self.known = title, matrices, known
         free, observed = list(program.free_RVs), list(program.observed_RVs)
         self._check_variables(free, observed)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.pymc.bambi import Design
-from bayesrecon.models.pymc.graph import Column, NotOneRecordError, Variable, content, library
+from bayesrecon.models.pymc.bambi import CommonPredictors
+from bayesrecon.models.pymc.graph import NotOneRecordError, RecordArray, Variable, content, library
 
 _ROUNDING = 1e-12
 
@@ -25,10 +25,10 @@ class Record:
         matrices: matrices of common predictors, whose columns are computed from fields.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, RecordArray]
     observed: Mapping[str, Variable]
     inputs: Mapping[str, Variable]
-    matrices: Sequence[Design]
+    matrices: Sequence[CommonPredictors]
 
     @property
     def values(self) -> dict[str, np.ndarray]:
@@ -68,7 +68,9 @@ class Record:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
 
 
-def record_of(columns: Mapping[str, Column], observed: Mapping[str, Variable], matrices: Sequence[Design]) -> Record:
+def record_of(
+    columns: Mapping[str, RecordArray], observed: Mapping[str, Variable], matrices: Sequence[CommonPredictors]
+) -> Record:
     """The record of these fields, with their inputs."""
     pt = library("pytensor.tensor")
     inputs = {k: pt.tensor(k, dtype=str(c.values.dtype), shape=(1, *c.shape)) for k, c in columns.items()}
@@ -79,7 +81,7 @@ def record_of(columns: Mapping[str, Column], observed: Mapping[str, Variable], m
     return Record(columns, observed, inputs, matrices)
 
 
-def is_matrix(matrix: Design, values: np.ndarray) -> bool:
+def is_matrix(matrix: CommonPredictors, values: np.ndarray) -> bool:
     """Whether this is the matrix of common predictors."""
     flat = values.reshape(len(values), -1)
     return matrix.values.shape == flat.shape and np.allclose(matrix.values, flat, rtol=_ROUNDING, atol=_ROUNDING)
@@ -91,13 +93,13 @@ def is_constant(values: np.ndarray) -> bool:
 
 
 def named(
-    columns: Sequence[Column],
+    columns: Sequence[RecordArray],
     observed: Mapping[str, object],
-    matrices: Sequence[Design],
+    matrices: Sequence[CommonPredictors],
     names: Mapping[str, npt.ArrayLike] | Sequence[str] | None,
     hints: Mapping[str, object],
     title: str,
-) -> dict[str, Column]:
+) -> dict[str, RecordArray]:
     """The fields that are not observed, by name.
 
     Args:
@@ -111,10 +113,10 @@ def named(
     Raises:
         BayesreconError: the names do not match the columns.
     """
-    result: dict[str, Column] = {}
+    result: dict[str, RecordArray] = {}
     columns = list(columns)
 
-    def take(name: str, column: Column) -> None:
+    def take(name: str, column: RecordArray) -> None:
         result[_free(name, {*observed, *result})] = column
         columns[:] = [c for c in columns if c is not column]
 
@@ -124,7 +126,7 @@ def named(
             if name not in result:
                 take(
                     name,
-                    Column((), values, levels)
+                    RecordArray((), values, levels)
                     if matching is None
                     else replace(matching, levels=levels or matching.levels),
                 )

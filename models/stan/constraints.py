@@ -14,7 +14,7 @@ from bayesrecon.models.stan.values import StanError
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class ElementBounds:
     """Numbers between bounds, elementwise; None if there is none."""
 
     low: Array | None = None
@@ -44,7 +44,7 @@ class Bounded:
         return shape
 
 
-def bounded(low: Array | float | None, high: Array | float | None) -> Bounded:
+def bounded(low: Array | float | None, high: Array | float | None) -> ElementBounds:
     """Transform between bounds; known infinite bounds are ignored.
 
     Raises:
@@ -65,7 +65,7 @@ def bounded(low: Array | float | None, high: Array | float | None) -> Bounded:
     known = not isinstance(low, jax.Array) and not isinstance(high, jax.Array)
     if low is not None and high is not None and known and not np.all(low < high):
         raise StanError("a lower bound is not below the upper bound")
-    return Bounded(low, high)
+    return ElementBounds(low, high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Identity, Parameter, Params, Transform
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.constraints import Bounded
+from bayesrecon.models.stan.constraints import ElementBounds
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.needs import adds, declared_in, flattened
-from bayesrecon.models.stan.posterior import Place, transform_of
+from bayesrecon.models.stan.posterior import ParameterDeclaration, transform_of
 from bayesrecon.models.stan.values import V
 from bayesrecon.precision import in_float64
 
@@ -40,7 +40,7 @@ class Rule:
         note: what happened, for the reader.
     """
 
-    place: Place
+    place: ParameterDeclaration
     name: str
     needs: frozenset[str]
     apply: Callable[[Frame, jax.Array], tuple[jax.Array, jax.Array]]
@@ -57,7 +57,7 @@ class Coordinates:
         tainted: names that depend on records.
     """
 
-    def __init__(self, machine: Machine, frame: Frame, places: tuple[Place, ...], tainted: set[str]):
+    def __init__(self, machine: StanMachine, frame: Frame, places: tuple[ParameterDeclaration, ...], tainted: set[str]):
         self.machine, self.frame, self.places = machine, frame, places
         names = {p.name for p in places}
         rules = {p.name: dependent_rule(machine, p, names) for p in places if p.dependent}
@@ -74,7 +74,7 @@ class Coordinates:
     def notes(self) -> tuple[str, ...]:
         return tuple(rule.note for rule in self.rules)
 
-    def _parameter(self, place: Place) -> Parameter:
+    def _parameter(self, place: ParameterDeclaration) -> Parameter:
         rule = next((r for r in self.rules if r.place is place), None)
         if rule is not None:
             return Parameter(rule.name, place.shape, Identity())
@@ -124,7 +124,7 @@ def _free(rules: tuple[Rule, ...], name: str) -> str:
 
 
 def _box(transform: Transform) -> tuple[float, float] | None:
-    if not isinstance(transform, Bounded):
+    if not isinstance(transform, ElementBounds):
         return (-math.inf, math.inf) if isinstance(transform, Identity) else None
     bounds = []
     for bound, missing in ((transform.low, -math.inf), (transform.high, math.inf)):
@@ -135,7 +135,7 @@ def _box(transform: Transform) -> tuple[float, float] | None:
     return bounds[0], bounds[1]
 
 
-def _in_order(rules: Mapping[str, Rule], machine: Machine) -> tuple[Rule, ...]:
+def _in_order(rules: Mapping[str, Rule], machine: StanMachine) -> tuple[Rule, ...]:
     """Rules in an order in which each finds what it needs."""
     waiting, done = dict(rules), []
     while waiting:
@@ -154,7 +154,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return name
 
 
-def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
+def dependent_rule(machine: StanMachine, place: ParameterDeclaration, names: set[str]) -> Rule:
     """A parameter whose bounds, offset or multiplier depend on other parameters."""
     needs = frozenset(names & {n for _, b in place.node.type.bounds for n in tree.names_in(b)})
 
@@ -203,16 +203,16 @@ def _priors(block: tuple[tree.Statement, ...], name: str, loop: tree.For | None 
         if loop is None:
             if isinstance(parameter, tree.Call) and parameter.name == "to_vector" and len(parameter.args) == 1:
                 parameter = parameter.args[0]
-            if isinstance(parameter, tree.Variable) and parameter.name == name:
+            if isinstance(parameter, tree.VariableName) and parameter.name == name:
                 result.append(_Prior(family, args, None, line))
         elif (
             isinstance(parameter, tree.Index)
-            and isinstance(parameter.container, tree.Variable)
+            and isinstance(parameter.container, tree.VariableName)
             and parameter.container.name == name
         ):
             at_iteration = (
                 len(parameter.indices) == 1
-                and isinstance(parameter.indices[0], tree.Variable)
+                and isinstance(parameter.indices[0], tree.VariableName)
                 and parameter.indices[0].name == loop.name
             )
             if at_iteration:
@@ -236,7 +236,7 @@ def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tup
     return [statements[i] for i in sorted(keep)], needed
 
 
-def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[str]) -> Rule | None:
+def centred_rule(machine: StanMachine, place: ParameterDeclaration, names: set[str], tainted: set[str]) -> Rule | None:
     """A parameter whose prior has a location and a scale that is a parameter; None if there is none."""
     kind, program = place.node.type, machine.program
     priors = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
@@ -284,7 +284,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
 
 
 def _reparametrisation(
-    family: str, place: Place, looped: bool
+    family: str, place: ParameterDeclaration, looped: bool
 ) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., jax.Array]]:
     """Maps from standardised values to values with a location and a scale, with the log Jacobian, and back."""
     rows = place.shape[0] if len(place.shape) > 1 else 1

@@ -22,7 +22,7 @@ def with_names(program: tree.Program) -> tree.Program:
     taken = data | _declared(program.parameters) | _declared(program.transformed_parameters) | _declared(program.model)
     made: dict[str, tree.Declare] = {}
 
-    def named(node: tree.Node) -> tree.Variable | None:
+    def named(node: tree.Node) -> tree.VariableName | None:
         if not isinstance(node, tree.Call) or node.name not in REDUCTIONS:
             return None
         names = tree.names_in(node)
@@ -33,7 +33,7 @@ def with_names(program: tree.Program) -> tree.Program:
             name += "_"
         taken.add(name)
         made[name] = tree.Declare(node.position, name, tree.Type("real", (), (), ()), node)
-        return tree.Variable(node.position, name)
+        return tree.VariableName(node.position, name)
 
     def in_prior(node: tree.Node) -> tree.Node | None:
         if not _is_prior(node, data):

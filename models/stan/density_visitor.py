@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import EarlyExit, Frame, Run
-from bayesrecon.models.stan.machine import Machine, in_order, summands
+from bayesrecon.models.stan.machine import StanMachine, in_order, summands
 from bayesrecon.models.stan.named_densities import density_of_call, known
 
 MIXTURES = ("log_mix", "log_sum_exp")
 """Functions that mix densities."""
 
 
-class DensityVisitor(Machine):
+class DensityVisitor(StanMachine):
     """Runs the statements that a record affects, with loops in order.
 
     `y ~ name(...)`, and `name_lpdf(y | ...)` in a sum that is added to the target, are passed to `visit_density`.
@@ -20,7 +20,7 @@ class DensityVisitor(Machine):
     other statements run unchanged.
     """
 
-    def __init__(self, record: Machine):
+    def __init__(self, record: StanMachine):
         super().__init__(record.program, record.higher, in_order)
 
     def visit_density(
@@ -57,7 +57,7 @@ class DensityVisitor(Machine):
         return name is not None and self.visit_density(name, call.args[0], call.args[1:], frame, run)
 
     _STATEMENTS: ClassVar[dict[type[tree.Statement], Callable[..., EarlyExit | None]]] = {
-        **Machine._STATEMENTS,
+        **StanMachine._STATEMENTS,
         tree.Tilde: _tilde,
         tree.Increment: _increment,
     }

@@ -9,7 +9,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.layout import Column, sizes_of
+from bayesrecon.models.stan.layout import RecordField, sizes_of
 from bayesrecon.models.stan.posterior import declarations
 from bayesrecon.models.stan.record_term import Parts
 
@@ -33,7 +33,7 @@ class NeedsAllRecordsError(BayesreconError):
 _PROBED = 6  # random records on which totals are checked
 
 
-def coupled_column(parts: Parts) -> Column | None:
+def coupled_column(parts: Parts) -> RecordField | None:
     """The first of the transformed data that follow the records and that a record alone does not determine.
 
     Raises:
@@ -50,14 +50,14 @@ def coupled_column(parts: Parts) -> Column | None:
         if v is None or not v.tainted or node.name in parts.cut:
             continue
         sizes = sizes_of(node)
-        axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.Variable) and s.name == parts.count]
+        axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.VariableName) and s.name == parts.count]
         singles = [variables[node.name].a for variables in single_frames]
         if len(axes) == 1:
             together = np.concatenate(singles, axis=axes[0])
             if together.shape != np.shape(v.a) or not np.allclose(
                 together, v.a, rtol=1e-10, atol=1e-12, equal_nan=True
             ):
-                return Column(node, axes[0])
+                return RecordField(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
             line, column = node.position
             raise NeedsAllRecordsError(

@@ -69,10 +69,10 @@ class Expressions(ABC):
     def _number(self, node: tree.Number, frame: Frame, run: Run) -> V:
         return whole(node.value) if isinstance(node.value, int) else real(node.value)
 
-    def _variable(self, node: tree.Variable, frame: Frame, run: Run) -> V:
+    def _variable(self, node: tree.VariableName, frame: Frame, run: Run) -> V:
         return consolidated(self._raw(node, frame))
 
-    def _raw(self, node: tree.Variable, frame: Frame) -> V:
+    def _raw(self, node: tree.VariableName, frame: Frame) -> V:
         if node.name not in frame:
             raise StanError(f"there is no variable {node.name}")
         variable = frame[node.name]
@@ -126,7 +126,7 @@ class Expressions(ABC):
         return result
 
     def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
-        if isinstance(node.container, tree.Variable):
+        if isinstance(node.container, tree.VariableName):
             variable = frame.get(node.container.name)
             if isinstance(variable, Slot):
                 inner = variable.row
@@ -185,7 +185,7 @@ class Expressions(ABC):
 
     _EXPRESSIONS: ClassVar[dict[type[tree.Expression], Callable[..., V]]] = {
         tree.Number: _number,
-        tree.Variable: _variable,
+        tree.VariableName: _variable,
         tree.Call: _call,
         tree.Index: _index,
         tree.Unary: _unary,

@@ -21,7 +21,7 @@ PARTS = (2, 4, 6, 8)
 
 def _function(machine: Expressions, node: tree.Call) -> str:
     first = node.args[0] if node.args else None
-    name = first.name if isinstance(first, tree.Variable) else ""
+    name = first.name if isinstance(first, tree.VariableName) else ""
     for suffix in ("_lupdf", "_lupmf"):
         if name.endswith(suffix):
             name = name.removesuffix(suffix) + suffix.replace("u", "")

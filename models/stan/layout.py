@@ -13,7 +13,7 @@ from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.posterior import declarations, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
@@ -25,7 +25,7 @@ LISTED = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class RecordField:
     """A field of the record: where it is declared, and on which axis records follow each other; `follows` is false of
     data that are one record as a whole."""
 
@@ -45,21 +45,21 @@ def counts(program: tree.Program) -> tuple[str, ...]:
     result: dict[str, int] = {}
     for d in declarations(program.data):
         for k, size in enumerate(sizes_of(d)):
-            if isinstance(size, tree.Variable) and size.name in numbers:
+            if isinstance(size, tree.VariableName) and size.name in numbers:
                 result[size.name] = result.get(size.name, 0) + (3 if k == 0 else 1)
     return tuple(sorted(result, key=lambda name: -result[name]))
 
 
-def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
+def columns(program: tree.Program, count: str) -> dict[str, RecordField] | None:
     """The data that follow a count, as fields; None if one of them does so in another way than by one axis."""
-    result: dict[str, Column] = {}
+    result: dict[str, RecordField] = {}
     for d in declarations(program.data):
         uses = [k for k, size in enumerate(sizes_of(d)) if count in tree.names_in(size)]
         if not uses:
             continue
-        if len(uses) > 1 or not isinstance(sizes_of(d)[uses[0]], tree.Variable):
+        if len(uses) > 1 or not isinstance(sizes_of(d)[uses[0]], tree.VariableName):
             return None
-        result[d.name] = Column(d, uses[0])
+        result[d.name] = RecordField(d, uses[0])
     return result
 
 
@@ -71,7 +71,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
     """
     defined = {d.name: d.value for d in program.transformed_data if isinstance(d, tree.Declare) and d.value is not None}
     for s in program.transformed_data:
-        if isinstance(s, tree.Assign) and isinstance(s.assigned, tree.Variable):
+        if isinstance(s, tree.Assign) and isinstance(s.assigned, tree.VariableName):
             defined.setdefault(s.assigned.name, s.value)
     data = {d.name for d in declarations(program.data)}
     result: dict[str, int | list[int]] = {}
@@ -104,7 +104,7 @@ def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) 
 
 def _entry_of(size: tree.Expression) -> tuple[str, int] | None:
     """The list and the place in it of a size that is an element of one, `knots[2]`."""
-    if isinstance(size, tree.Index) and isinstance(size.container, tree.Variable) and len(size.indices) == 1:
+    if isinstance(size, tree.Index) and isinstance(size.container, tree.VariableName) and len(size.indices) == 1:
         at = size.indices[0]
         if isinstance(at, tree.Number) and isinstance(at.value, int):
             return size.container.name, at.value
@@ -118,7 +118,7 @@ def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -
         entries, sizes = lists.get(d.name, {}), sizes_of(d)
         if entries and d.type.base == "int" and len(sizes) == 1 and sorted(entries) == [*range(1, len(entries) + 1)]:
             result[d.name] = [entries[k + 1] for k in range(len(entries))]
-            if isinstance(sizes[0], tree.Variable):
+            if isinstance(sizes[0], tree.VariableName):
                 result[sizes[0].name] = len(entries)
     return result
 
@@ -126,7 +126,7 @@ def _implied_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -
 def _solve(size: tree.Expression, value: int, defined: Mapping[str, tree.Expression]) -> tuple[str, int] | None:
     """The variable that makes an expression of a size equal to a value."""
     for _ in range(20):
-        if isinstance(size, tree.Variable):
+        if isinstance(size, tree.VariableName):
             if size.name not in defined:
                 return size.name, value
             size = defined[size.name]
@@ -141,8 +141,8 @@ def _solve(size: tree.Expression, value: int, defined: Mapping[str, tree.Express
 
 
 def constants_of(
-    machine: Machine,
-    fields: Mapping[str, Column],
+    machine: StanMachine,
+    fields: Mapping[str, RecordField],
     count: str | None,
     constants: Mapping[str, npt.ArrayLike],
     implied: Mapping[str, npt.ArrayLike],
@@ -189,7 +189,7 @@ def constants_of(
     return frame
 
 
-def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[tree.Expression] | None) -> Domain:
+def domain_of(machine: StanMachine, node: tree.Declare, frame: Frame, indexed: list[tree.Expression] | None) -> Domain:
     """Domain of a field, from its declared bounds and the sizes of the variables it indexes."""
     indexes = indexed is not None
     bounds = {"lower": -math.inf, "upper": math.inf}
@@ -219,7 +219,7 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[
     return Domain("interval", low, high)
 
 
-def _known(machine: Machine, size: tree.Expression, frame: Frame) -> int | None:
+def _known(machine: StanMachine, size: tree.Expression, frame: Frame) -> int | None:
     try:
         return number(machine.value(size, frame, Run()), "a size")
     except StanError:
@@ -252,7 +252,7 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
             name, y, args = categorical
             inside = y.container if isinstance(y, tree.Index) else y
             last = args[-1] if args else None
-            if isinstance(inside, tree.Variable) and isinstance(last, tree.Variable) and sizes.get(last.name):
+            if isinstance(inside, tree.VariableName) and isinstance(last, tree.VariableName) and sizes.get(last.name):
                 size = sizes[last.name][-1]
                 more = (
                     tree.Binary(n.position, "+", size, tree.Number(n.position, 1))
@@ -262,15 +262,15 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
                 result.setdefault(inside.name, []).append(more)
         if not isinstance(n, tree.Index):
             continue
-        indexed = sizes.get(n.container.name, ()) if isinstance(n.container, tree.Variable) else ()
+        indexed = sizes.get(n.container.name, ()) if isinstance(n.container, tree.VariableName) else ()
         for k, i in enumerate(n.indices):
             inside = i.container if isinstance(i, tree.Index) else i
-            if isinstance(inside, tree.Variable):
+            if isinstance(inside, tree.VariableName):
                 result.setdefault(inside.name, []).extend(indexed[k : k + 1])
     return result
 
 
-def stacked(column: Column, values: Array, xp: ModuleType) -> V:
+def stacked(column: RecordField, values: Array, xp: ModuleType) -> V:
     """Records `(N, *shape)` as the data variable."""
     base = SPECIAL.get(column.node.type.base, column.node.type.base)
     return V(base, xp.moveaxis(values, 0, column.axis), len(column.node.type.dims), True)

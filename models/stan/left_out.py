@@ -17,7 +17,7 @@ from bayesrecon.model import Transform
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.needs import computing
-from bayesrecon.models.stan.posterior import Place, declarations, machine_of, transform_of
+from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, transform_of
 from bayesrecon.models.stan.values import V, consolidated
 
 STEPS = 30
@@ -60,7 +60,7 @@ class LeftOut:
         frame: constants, and what of the transformed data is known.
     """
 
-    def __init__(self, program: tree.Program, places: Iterable[Place], frame: Frame):
+    def __init__(self, program: tree.Program, places: Iterable[ParameterDeclaration], frame: Frame):
         self.program, self.frame = program, frame
         self.machine = machine_of(program)
         self.places = {p.name: p for p in places}
@@ -147,7 +147,7 @@ class LeftOut:
         return None
 
     def _solve_all(
-        self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int
+        self, draws: Draws, given: Draws, places: list[ParameterDeclaration], chosen: list[_Output], steps: int
     ) -> Draws | None:
         chains, length = next(iter(draws.values())).shape[:2]
         targets = {o.node.name: draws[o.node.name] for o in chosen}
@@ -160,7 +160,7 @@ class LeftOut:
             return None
         return {n: np.asarray(v).reshape(chains, length, *v.shape[1:]) for n, v in values.items()}
 
-    def _transform(self, place: Place, known: Mapping[str, jax.Array]) -> Transform:
+    def _transform(self, place: ParameterDeclaration, known: Mapping[str, jax.Array]) -> Transform:
         return transform_of(self.machine, place, self._frame(known))
 
     def _frame(self, known: Mapping[str, jax.Array]) -> Frame:
@@ -174,7 +174,7 @@ class LeftOut:
         return frame
 
     def _map(
-        self, known: Mapping[str, jax.Array], places: list[Place], outputs: list[_Output]
+        self, known: Mapping[str, jax.Array], places: list[ParameterDeclaration], outputs: list[_Output]
     ) -> "Callable[[jax.Array], tuple[dict[str, jax.Array], jax.Array]]":
         """The map from free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
 
@@ -194,7 +194,9 @@ class LeftOut:
 
         return values
 
-    def _is_affine(self, known: Mapping[str, jax.Array], places: list[Place], outputs: list[_Output]) -> bool:
+    def _is_affine(
+        self, known: Mapping[str, jax.Array], places: list[ParameterDeclaration], outputs: list[_Output]
+    ) -> bool:
         function = self._map(known, places, outputs)
         size = sum(_free_size(self._transform(p, known), p) for p in places)
         first, second, direction = np.random.default_rng(0).normal(size=(3, size))
@@ -202,7 +204,7 @@ class LeftOut:
         slopes = [np.asarray(slope(at)) for at in (first, second)]
         return bool(np.allclose(*slopes, rtol=1e-10, atol=1e-12)) and bool(np.any(slopes[0]))
 
-    def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Solver:
+    def _solver(self, places: list[ParameterDeclaration], outputs: list[_Output], steps: int) -> Solver:
         def solve(values: Mapping[str, jax.Array]) -> tuple[dict[str, jax.Array], jax.Array]:
             function = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
@@ -263,9 +265,9 @@ def _newton(function: Callable[[jax.Array], jax.Array], target: jax.Array, start
     return jax.lax.scan(step, start, None, length=steps)[0]
 
 
-def _free_shape(transform: Transform, place: Place) -> tuple[int, ...]:
+def _free_shape(transform: Transform, place: ParameterDeclaration) -> tuple[int, ...]:
     return tuple(transform.inverse_shape(place.shape))
 
 
-def _free_size(transform: Transform, place: Place) -> int:
+def _free_size(transform: Transform, place: ParameterDeclaration) -> int:
     return int(np.prod(_free_shape(transform, place)))

@@ -13,7 +13,7 @@ from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.named_densities import linear_predictor
 from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.values import Elements, StanError
@@ -24,7 +24,7 @@ _RECORDS = 3  # on which a program is looked at
 class _Reading(DensityVisitor):
     """Keeps normal terms of the record in place of adding them."""
 
-    def __init__(self, record: Machine):
+    def __init__(self, record: StanMachine):
         super().__init__(record)
         self.terms: list[tuple[Elements, Elements, Elements]] = []
 

@@ -74,7 +74,7 @@ def run_loop(machine: Expressions, node: tree.For, low: V, high: V, frame: Frame
 
 def _traced(nodes: list[tree.Node], frame: Frame) -> bool:
     """Whether a loop touches a traced value, or adds to the target."""
-    names = {n.name for n in nodes if isinstance(n, tree.Variable)}
+    names = {n.name for n in nodes if isinstance(n, tree.VariableName)}
     variables = [frame[n] for n in names if n in frame]
     return any(isinstance(v, Slot) or not v.known for v in variables) or any(
         isinstance(n, tree.Tilde | tree.Increment) for n in nodes
@@ -86,11 +86,11 @@ def _slots(node: tree.For, written: list[str], nodes: list[tree.Node], frame: Fr
     uses = dict.fromkeys(written, 0)
     at_index = dict.fromkeys(written, 0)
     for n in nodes:
-        if isinstance(n, tree.Variable) and n.name in uses:
+        if isinstance(n, tree.VariableName) and n.name in uses:
             uses[n.name] += 1
-        if isinstance(n, tree.Index) and isinstance(n.container, tree.Variable) and n.container.name in at_index:
+        if isinstance(n, tree.Index) and isinstance(n.container, tree.VariableName) and n.container.name in at_index:
             at = n.indices[consumed_of(frame[n.container.name]) :]
-            at_index[n.container.name] += bool(at) and isinstance(at[0], tree.Variable) and at[0].name == node.name
+            at_index[n.container.name] += bool(at) and isinstance(at[0], tree.VariableName) and at[0].name == node.name
     return uses == at_index and not any(isinstance(n, tree.Declare) and n.name in uses for n in nodes)
 
 

@@ -44,7 +44,7 @@ _FINISHED = EarlyExit("finished")
 """Both branches ran to the end of the statements they stand in."""
 
 
-class Machine(Expressions):
+class StanMachine(Expressions):
     """Runs one program.
 
     Args:
@@ -169,7 +169,7 @@ class Machine(Expressions):
         while isinstance(assigned, tree.Index):
             nodes[:0] = assigned.indices
             assigned = assigned.container
-        if not isinstance(assigned, tree.Variable):
+        if not isinstance(assigned, tree.VariableName):
             raise StanError("only variables and their elements can be assigned")
         variable = frame.get(assigned.name)
         if variable is None:

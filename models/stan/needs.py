@@ -49,13 +49,13 @@ def without_aliases(program: tree.Program) -> tree.Program:
     for s in tree.walk(program.transformed_data):
         if isinstance(s, tree.Declare) and s.type.base == "int" and not s.type.dims:
             written.setdefault(s.name, []).extend([] if s.value is None else [s.value])
-        elif isinstance(s, tree.Assign) and isinstance(s.assigned, tree.Variable) and s.assigned.name in written:
+        elif isinstance(s, tree.Assign) and isinstance(s.assigned, tree.VariableName) and s.assigned.name in written:
             written[s.assigned.name].append(s.value if s.op == "=" else None)
     data = {d.name for d in program.data if isinstance(d, tree.Declare) and d.type.base == "int" and not d.type.dims}
     same = {
         name: values[0].name
         for name, values in written.items()
-        if len(values) == 1 and isinstance(values[0], tree.Variable) and values[0].name in data
+        if len(values) == 1 and isinstance(values[0], tree.VariableName) and values[0].name in data
     }
     if not same:
         return program

@@ -294,7 +294,7 @@ def _builder() -> "Transformer[Token, Blocks]":
             return tree.Number(at(meta), float(items[0].replace("_", "")))
 
         def variable(self, meta: "Meta", items: Items):
-            return tree.Variable(at(meta), str(items[0]))
+            return tree.VariableName(at(meta), str(items[0]))
 
         def call(self, meta: "Meta", items: Items):
             return tree.Call(at(meta), str(items[0]), entries(items[1]))

@@ -16,12 +16,12 @@ from bayesrecon.models.stan.constraints import Affine, bounded, shaped
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.higher import HIGHER
 from bayesrecon.models.stan.loops import run_loop
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, check_size
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ParameterDeclaration:
     """A parameter as it is declared: constrained shape, and whether its bounds depend on other parameters."""
 
     node: tree.Declare
@@ -41,15 +41,15 @@ class Place:
         return len(self.node.type.dims)
 
 
-def machine_of(program: tree.Program) -> Machine:
-    return Machine(program, HIGHER, run_loop)
+def machine_of(program: tree.Program) -> StanMachine:
+    return StanMachine(program, HIGHER, run_loop)
 
 
 def declarations(block: tuple[tree.Statement, ...]) -> list[tree.Declare]:
     return [s for s in block if isinstance(s, tree.Declare)]
 
 
-def read_data(machine: Machine, data: Mapping[str, npt.ArrayLike], frame: Frame | None = None) -> Frame:
+def read_data(machine: StanMachine, data: Mapping[str, npt.ArrayLike], frame: Frame | None = None) -> Frame:
     """The variables that the data block declares, from `data`; those in `frame` are kept.
 
     Raises:
@@ -94,7 +94,7 @@ def value_of(node: tree.Declare, value: npt.ArrayLike, shape: tuple[int, ...]) -
     return V(base, a if a.ndim else float(a), depth)
 
 
-def transform_data(machine: Machine, frame: Frame) -> Frame:
+def transform_data(machine: StanMachine, frame: Frame) -> Frame:
     """The frame with the transformed data; values that are already given are kept."""
     frame = dict(frame)
     run = Run(frozen=frozenset(frame))
@@ -103,9 +103,11 @@ def transform_data(machine: Machine, frame: Frame) -> Frame:
     return frame
 
 
-def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
+def places(
+    machine: StanMachine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> tuple[ParameterDeclaration, ...]:
     """The parameters, of sizes that `shapes` names or that the data give."""
-    result: list[Place] = []
+    result: list[ParameterDeclaration] = []
     names = {node.name for node in declarations(machine.program.parameters)}
     for node in machine.program.parameters:
         if not isinstance(node, tree.Declare):
@@ -126,11 +128,11 @@ def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]]
         except StanError as error:
             raise machine.placed(error, node) from None
         dependent = bool(names & {n for _, b in kind.bounds for n in tree.names_in(b)})
-        result.append(Place(node, shape, dependent))
+        result.append(ParameterDeclaration(node, shape, dependent))
     return tuple(result)
 
 
-def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Transform:
+def transform_of(machine: StanMachine, place: ParameterDeclaration, frame: Frame, run: Run | None = None) -> Transform:
     """The map from free coordinates to a parameter."""
     kind = place.node.type
     try:
@@ -201,7 +203,7 @@ class Posterior:
         return run.total() + jacobian
 
 
-def _filled(place: Place, values: Array, shape: tuple[int, ...]) -> Array:
+def _filled(place: ParameterDeclaration, values: Array, shape: tuple[int, ...]) -> Array:
     """Free coordinates in the order in which Stan stacks them: matrices by columns, arrays by rows."""
     if place.base == "matrix" and place.node.type.base == "matrix":
         swapped = (*shape[:-2], shape[-1], shape[-2])

@@ -16,7 +16,7 @@ import numpy as np
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, Domain
 from bayesrecon.model import Field
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.layout import FEW, Column
+from bayesrecon.models.stan.layout import FEW, RecordField
 
 _TURNED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _BINARY = ("bernoulli", "bernoulli_logit", "bernoulli_logit_glm")
@@ -34,7 +34,9 @@ Comparison = tuple[str, float]
 """An operator, and the literal to the right of it."""
 
 
-def with_ranges(program: tree.Program, columns: Mapping[str, Column], fields: Mapping[str, Field]) -> dict[str, Field]:
+def with_ranges(
+    program: tree.Program, columns: Mapping[str, RecordField], fields: Mapping[str, Field]
+) -> dict[str, Field]:
     """Fields without two bounds with the range that the program tells."""
     result = dict(fields)
     compared, supports = comparisons(program), _supports(program)
@@ -101,7 +103,7 @@ def _name(node: tree.Expression) -> str | None:
     if isinstance(node, tree.Index) and any(isinstance(i, tree.Number) for i in node.indices):
         return None
     inside = node.container if isinstance(node, tree.Index) else node
-    return inside.name if isinstance(inside, tree.Variable) else None
+    return inside.name if isinstance(inside, tree.VariableName) else None
 
 
 def _literal(node: tree.Expression) -> float | None:
@@ -112,7 +114,7 @@ def _literal(node: tree.Expression) -> float | None:
 
 def _only_compared(program: tree.Program, name: str, count: int) -> bool:
     """Whether a variable is read by so many comparisons and by nothing else."""
-    read = [n for n in tree.walk(_blocks(program)) if isinstance(n, tree.Variable) and n.name == name]
+    read = [n for n in tree.walk(_blocks(program)) if isinstance(n, tree.VariableName) and n.name == name]
     return len(read) == count
 
 

@@ -15,8 +15,8 @@ from bayesrecon.models.inspection import typical_values
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.layout import Column, stacked
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.layout import RecordField, stacked
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.posterior import transform_data
 from bayesrecon.models.stan.values import V
 
@@ -38,13 +38,13 @@ class Parts:
         whole: the same program with all transformed data computed; None if none are cut.
     """
 
-    machine: Machine
-    record: Machine
+    machine: StanMachine
+    record: StanMachine
     constants: Frame
     count: str | None
-    columns: Mapping[str, Column]
+    columns: Mapping[str, RecordField]
     fields: Mapping[str, Field]
-    cut: Mapping[str, Column]
+    cut: Mapping[str, RecordField]
     unit: str | None
     units: int
     per_record: Mapping[str, int]
@@ -65,7 +65,7 @@ class Parts:
             frame[name] = self._column(column, records[name], xp)
         return transform_data(self.machine, frame)
 
-    def _column(self, column: Column, values: Array, xp: ModuleType) -> V:
+    def _column(self, column: RecordField, values: Array, xp: ModuleType) -> V:
         if not column.follows:
             value = stacked(column, values, xp)
             a = value.a[0]
@@ -78,7 +78,7 @@ class Parts:
         array = jnp.take(jnp.asarray(value.a), 0, axis=column.axis) if column.follows else jnp.asarray(value.a)
         return array.astype(jnp.asarray(like).dtype)
 
-    def terms(self, frame: Frame, machine: Machine, run: Run | None = None) -> Run:
+    def terms(self, frame: Frame, machine: StanMachine, run: Run | None = None) -> Run:
         """The run of the model with data and parameters in place."""
         run = Run() if run is None else run
         with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ class Parts:
         return run
 
     def run_record(
-        self, params: Params, record: Records, machine: Machine | None = None, run: Run | None = None
+        self, params: Params, record: Records, machine: StanMachine | None = None, run: Run | None = None
     ) -> tuple[Frame, Run]:
         """The run on one record, and its variables: what of it is tainted is the record's term.
 
@@ -146,7 +146,7 @@ def record_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, 
         uses = [k for k, size in enumerate(sizes) if count in tree.names_in(size)]
         if not uses:
             continue
-        plain_size = isinstance(sizes[uses[0]], tree.Variable)
+        plain_size = isinstance(sizes[uses[0]], tree.VariableName)
         if len(uses) > 1 or not plain_size or p.type.base in ("simplex", "ordered", "sum_to_zero_vector"):
             return None
         result[p.name] = uses[0]

@@ -23,7 +23,7 @@ JAX_ERRORS = (
 )
 
 
-class Statements(Protocol):
+class StatementRunner(Protocol):
     """An object that runs statements."""
 
     def statement(self, node: tree.Statement, frame: Frame, run: Run) -> EarlyExit | None: ...
@@ -108,7 +108,7 @@ def longest_range(low: V, high: V) -> int | None:
 
 
 def run_longest_range(
-    machine: Statements, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run
+    machine: StatementRunner, node: tree.For, low: V, high: V, longest: int, frame: Frame, run: Run
 ) -> bool:
     """Runs a loop of other lengths in other iterations of an outer one, as long as the longest.
 
@@ -140,7 +140,7 @@ def run_longest_range(
 
 
 def run_scan(
-    machine: Statements,
+    machine: StatementRunner,
     node: tree.For,
     iterations: np.ndarray,
     place: Callable[[jax.Array], tuple[Elements, Elements]],

@@ -17,7 +17,7 @@ from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run, fork
-from bayesrecon.models.stan.machine import Machine, summands
+from bayesrecon.models.stan.machine import StanMachine, summands
 from bayesrecon.models.stan.named_densities import density_of_call
 from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.samplers import sample
@@ -35,14 +35,14 @@ class _Drawing(DensityVisitor):
         key: key of the random numbers.
     """
 
-    def __init__(self, record: Machine, fields: frozenset[str], key: jax.Array):
+    def __init__(self, record: StanMachine, fields: frozenset[str], key: jax.Array):
         super().__init__(record)
         self._fields, self._key = fields, key
         self.drawn: list[tuple[str, Places]] = []
 
     def _response(self, node: tree.Expression) -> str | None:
         variate = node.container if isinstance(node, tree.Index) else node
-        return variate.name if isinstance(variate, tree.Variable) and variate.name in self._fields else None
+        return variate.name if isinstance(variate, tree.VariableName) and variate.name in self._fields else None
 
     def visit_density(
         self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run

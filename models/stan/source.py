@@ -20,7 +20,7 @@ from bayesrecon.models.stan.derived import coupled_column, identities_of
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
-    Column,
+    RecordField,
     columns,
     constants_of,
     domain_of,
@@ -30,10 +30,10 @@ from bayesrecon.models.stan.layout import (
 )
 from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.linear_form import linear_form
-from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
-from bayesrecon.models.stan.posterior import Place, declarations, machine_of, places, value_of
+from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, record_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
@@ -220,7 +220,7 @@ def _model(
     sizes: dict[str, tuple[int, ...]],
     domain: Mapping[str, object] | None,
 ) -> StanModel:
-    cut: dict[str, Column] = {}
+    cut: dict[str, RecordField] = {}
     complete = parts = _parts(program, count, stated, sizes, domain, cut)
     while (column := coupled_column(parts)) is not None:
         cut[column.node.name] = column
@@ -250,7 +250,7 @@ def _model(
 
 def _parts(
     program: tree.Program, count: str | None, stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
-    domain: Mapping[str, object] | None, cut: Mapping[str, Column],
+    domain: Mapping[str, object] | None, cut: Mapping[str, RecordField],
 ) -> Parts:  # fmt: skip
     declared = {d.name: d for d in declarations(program.transformed_data)}
     frozen = frozenset(cut) | (stated.keys() & declared.keys())
@@ -299,12 +299,14 @@ def _declared(program: tree.Program, name: str) -> tree.Declare:
     return next(d for d in declarations(program.data) if d.name == name)
 
 
-def _all_data(program: tree.Program, stated: Mapping[str, npt.ArrayLike]) -> dict[str, Column]:
+def _all_data(program: tree.Program, stated: Mapping[str, npt.ArrayLike]) -> dict[str, RecordField]:
     """All data but sizes and constants, as one record."""
     used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
     used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
     return {
-        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in stated
+        d.name: RecordField(d, 0, False)
+        for d in declarations(program.data)
+        if d.name not in used and d.name not in stated
     }
 
 
@@ -340,7 +342,7 @@ def _unit_name(program: tree.Program) -> str:
     return name
 
 
-def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
+def _untainted(machine: StanMachine, constants: Frame, tainted: set[str]) -> Frame:
     """Constants and the transformed data that no record enters."""
     frame = dict(constants)
     run = Run(frozen=frozenset(frame))
@@ -355,7 +357,7 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
 
 
 def _described(
-    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[tree.Expression]]
+    machine: StanMachine, base: Frame, fields: Mapping[str, RecordField], indexes: Mapping[str, list[tree.Expression]]
 ) -> dict[str, Field]:
     result: dict[str, Field] = {}
     for name, column in fields.items():
@@ -374,7 +376,9 @@ def _described(
     return result
 
 
-def _check_sizes(program: tree.Program, parameters: tuple[Place, ...], sizes: Mapping[str, tuple[int, ...]]) -> None:
+def _check_sizes(
+    program: tree.Program, parameters: tuple[ParameterDeclaration, ...], sizes: Mapping[str, tuple[int, ...]]
+) -> None:
     for p in parameters:
         if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
             raise BayesreconError(

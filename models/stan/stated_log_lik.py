@@ -35,7 +35,7 @@ def _count(program: tree.Program) -> str | None:
     """The variable that is the size of `log_lik`, None if there is none."""
     declared = [d for d in declarations(program.generated) if d.name == NAME]
     sizes = sizes_of(declared[0]) if declared else ()
-    return sizes[0].name if len(sizes) == 1 and isinstance(sizes[0], tree.Variable) else None
+    return sizes[0].name if len(sizes) == 1 and isinstance(sizes[0], tree.VariableName) else None
 
 
 def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[str, ...]:

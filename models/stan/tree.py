@@ -36,7 +36,7 @@ class Number(Expression):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Variable(Expression):
+class VariableName(Expression):
     name: str
 
 
@@ -282,9 +282,9 @@ def _replaced(part: object, replacement: Callable[[Node], Node | None]) -> objec
 def renamed(part: Part, names: Mapping[str, str]) -> Part:
     """A part of a program with variables renamed where they are read."""
 
-    def renamed_variable(node: Node) -> Variable | None:
-        if isinstance(node, Variable) and node.name in names:
-            return Variable(node.position, names[node.name])
+    def renamed_variable(node: Node) -> VariableName | None:
+        if isinstance(node, VariableName) and node.name in names:
+            return VariableName(node.position, names[node.name])
         return None
 
     return replaced(part, renamed_variable)
@@ -292,7 +292,7 @@ def renamed(part: Part, names: Mapping[str, str]) -> Part:
 
 def names_in(part: object) -> set[str]:
     """The variables that a part of a program reads or writes."""
-    return {n.name for n in walk(part) if isinstance(n, Variable)}
+    return {n.name for n in walk(part) if isinstance(n, VariableName)}
 
 
 def assigned_in(part: object) -> set[str]:
@@ -303,6 +303,6 @@ def assigned_in(part: object) -> set[str]:
             assigned = n.assigned
             while isinstance(assigned, Index):
                 assigned = assigned.container
-            if isinstance(assigned, Variable):
+            if isinstance(assigned, VariableName):
                 result.add(assigned.name)
     return result

@@ -28,7 +28,7 @@ _STUCK = 1.1  # R-hat above which a chain is in another place than the others
 
 
 @dataclass(frozen=True)
-class Run:
+class NutsRun:
     """Settings and seed of a run of NUTS: part of the cache's key."""
 
     seed: int = 0
@@ -39,20 +39,20 @@ class Run:
     target_accept: float = 0.9
 
 
-def run_for(model: Model) -> Run:
+def run_for(model: Model) -> NutsRun:
     """The default settings for a model.
 
     With few parameters, iterations are cheap, and only every third is kept. The draws are then nearly independent, like
     published reference draws.
     """
-    return Run(thinning=3 if model.dimension <= _FEW else 1)
+    return NutsRun(thinning=3 if model.dimension <= _FEW else 1)
 
 
 def fitted(
     name: str,
     model: Model,
     records: Records,
-    run: Run | None = None,
+    run: NutsRun | None = None,
     *,
     draws: int | None = None,
     refresh: bool = False,
@@ -94,7 +94,7 @@ def fitted(
     return _read(path, model, name, draws, say)
 
 
-def _build(path: Path, name: str, model: Model, records: Records, run: Run, say: Say) -> None:
+def _build(path: Path, name: str, model: Model, records: Records, run: NutsRun, say: Say) -> None:
     """Sample into the cache, twice if the chains disagree."""
     count = len(next(iter(records.values())))
     say(
@@ -116,7 +116,7 @@ def _sampled(
     name: str,
     model: Model,
     records: Records,
-    run: Run,
+    run: NutsRun,
     key: Key,
     say: Say,
     previous: Convergence | None = None,

@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.models.losses import named_leaves
-from bayesrecon.posteriors.fitting.training import Trained
+from bayesrecon.posteriors.fitting.training import TrainingResult
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import in_float64
 
@@ -31,7 +31,7 @@ def train_network(
     *,
     tolerance: float = 1e-10,
     steps: int = 20_000,
-) -> Trained:
+) -> TrainingResult:
     """Train a model on its summed loss until the gradient vanishes: L-BFGS, then Newton's method.
 
     Above 3,000 parameters, Newton's steps are those of a trust region in Krylov spaces (Gould et al. 1999). They need
@@ -45,8 +45,8 @@ def train_network(
         steps: largest number of L-BFGS steps; 500 above 3,000 parameters.
 
     Returns:
-        A `Trained` with `release`, the relative `gradient` norm that was reached, and `seconds`. A local optimum is
-        accepted. A gradient above the tolerance is reported, not refused.
+        A `TrainingResult` with `release`, the relative `gradient` norm that was reached, and `seconds`. A local optimum
+        is accepted. A gradient above the tolerance is reported, not refused.
 
     Raises:
         BayesreconError: the records lack a field, or the objective is not finite at `params`.
@@ -105,7 +105,7 @@ def train_network(
         theta, (value, gradient) = theta - length * step, trial
     relative_norm = float(np.linalg.norm(gradient)) / _largest_gradient(model, theta, table)
     release = dirac(model, {k: np.asarray(v) for k, v in model.constrain(theta).items()}, name=model.name)
-    return Trained(release, relative_norm, time.perf_counter() - start)
+    return TrainingResult(release, relative_norm, time.perf_counter() - start)
 
 
 def _largest_gradient(model: Model, theta: np.ndarray, records: Records) -> float:

@@ -157,7 +157,7 @@ class Start(Protocol):
         ...
 
 
-class Walk(Protocol):
+class ChainProgram(Protocol):
     """The program that continues a chain, or several together."""
 
     def __call__(
@@ -168,7 +168,7 @@ class Walk(Protocol):
 
 
 @lru_cache(_REMEMBERED)
-def _programs(model: Model, settings: Settings, together: bool) -> "tuple[Start, Walk]":
+def _programs(model: Model, settings: Settings, together: bool) -> "tuple[Start, ChainProgram]":
     """The programs that start and continue chains.
 
     `walk` keeps `count` states, at most a block of them, one in `thin`. NumPyro's transition adapts during the warm-up

@@ -27,7 +27,7 @@ _LBFGS = 400  # largest number of steps
 _DETERMINED = 1e-8  # one minus the leverage of a record; below, the other records do not determine some direction
 
 
-class Trained(NamedTuple):
+class TrainingResult(NamedTuple):
     """A trained parameter, with the quality of the training.
 
     Attributes:
@@ -42,7 +42,9 @@ class Trained(NamedTuple):
 
 
 @in_float64
-def train(model: Model, records: Mapping[str, Array], *, tolerance: float = 1e-8, name: str = "trained") -> Trained:
+def train(
+    model: Model, records: Mapping[str, Array], *, tolerance: float = 1e-8, name: str = "trained"
+) -> TrainingResult:
     """Train a linear predictor to its exact optimum, by L-BFGS followed by Newton's method.
 
     Args:
@@ -83,13 +85,13 @@ def train(model: Model, records: Mapping[str, Array], *, tolerance: float = 1e-8
         )
     if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
         raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")
-    return Trained(objective.release(outer[0], name), float(reached[0]), time.perf_counter() - started)
+    return TrainingResult(objective.release(outer[0], name), float(reached[0]), time.perf_counter() - started)
 
 
 @in_float64
 def retrain_without(
     release: Release, records: Mapping[str, Array], rows: Sequence[int], *, tolerance: float = 1e-8
-) -> list[Trained]:
+) -> list[TrainingResult]:
     """Retrain exactly without one record, for each of several records.
 
     The penalty does not change. Least squares with one penalty for all outputs uses rank-one updates of the factorised
@@ -137,7 +139,7 @@ def retrain_without(
         solutions[batch], reached[batch] = newton(objective, base, solutions[batch], left_out, tolerance * scale[batch])
     seconds_each = (time.perf_counter() - started) / len(chosen)
     return [
-        Trained(
+        TrainingResult(
             replace(release, theta=theta[None], name=f"{release.name} without record {row}"), float(r), seconds_each
         )
         for theta, r, row in zip(join(release.model, solutions), reached / scale, rows, strict=True)

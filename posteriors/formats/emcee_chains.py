@@ -29,7 +29,7 @@ _NOTES = (
 )
 
 
-class Chains(Protocol):
+class EmceeChains(Protocol):
     """A sampler or a backend of emcee."""
 
     def get_chain(self) -> np.ndarray:
@@ -45,7 +45,7 @@ class Chains(Protocol):
         ...
 
 
-def read_emcee(source: Chains | str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
+def read_emcee(source: EmceeChains | str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Walkers as chains: `x` is `(walkers, steps, dimensions)`.
 
     Args:
@@ -93,7 +93,7 @@ def _arrays(
 
 
 def _contents(
-    source: Chains | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+    source: EmceeChains | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
         result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, entries=_blobs(source))
@@ -123,7 +123,7 @@ def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
     return (Variable("sample_stats", _DENSITY, (), True, values.T.reshape(-1).astype(float)),)
 
 
-def _blobs(source: Chains) -> tuple[Entry, ...]:
+def _blobs(source: EmceeChains) -> tuple[Entry, ...]:
     """The blobs, by field if they have any."""
     blobs = source.get_blobs()
     if blobs is None:

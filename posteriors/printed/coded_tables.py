@@ -22,10 +22,10 @@ from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
-from bayesrecon.posteriors.printed.design_cells import Layout, layout_of, moments_of, parts_of
+from bayesrecon.posteriors.printed.design_cells import CellLayout, layout_of, moments_of, parts_of
 from bayesrecon.posteriors.printed.footers import Footer, Number
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
-from bayesrecon.posteriors.printed.whole_counts import Answer, mean_of, whole
+from bayesrecon.posteriors.printed.whole_counts import Solutions, mean_of, whole
 
 _LISTED = 6  # solutions that a remark lists
 _SEARCHED = 4000  # solutions up to which all are found
@@ -124,7 +124,7 @@ class Coded:
             return _none(statements, layout)
         return _stated(statements, self, layout, cells, answer, fields, total)
 
-    def layout(self, fields: Mapping[str, Field], factors: Sequence[Factor] = ()) -> Layout | None:
+    def layout(self, fields: Mapping[str, Field], factors: Sequence[Factor] = ()) -> CellLayout | None:
         """The cells, given the domains of fields, and factors that were stated besides those of the labels."""
         stated = {column for f in factors for column in f.columns}
         all_factors = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
@@ -133,7 +133,7 @@ class Coded:
         ]
         return layout_of(self.labels, self.fields, binary, all_factors)
 
-    def products(self, layout: Layout) -> dict[str, np.ndarray]:
+    def products(self, layout: CellLayout) -> dict[str, np.ndarray]:
         """Columns `(C,)` of the design that are products of others, by the names of their fields."""
         labels = {j: self.labels[i - 1] for j, i in enumerate(layout.columns) if i > 0}
         return {
@@ -144,7 +144,7 @@ class Coded:
         """`(p, 2)` limits of some coefficients."""
         return np.array([(v - h, v + h) for v, h in (self.coefficients[i] for i in at)])
 
-    def _cells(self, layout: Layout, total: float | tuple[float, float] | None) -> Cells | None:
+    def _cells(self, layout: CellLayout, total: float | tuple[float, float] | None) -> Cells | None:
         errors = [self.errors[i] for i in layout.columns]
         squares = np.array([(max(v - h, 0.0) ** 2, (v + h) ** 2) for v, h in errors])
         count, scale = len(layout.cells), (1.0, 1.0)
@@ -164,7 +164,7 @@ class Coded:
         ends = (float(freedom), count * MOST) if total is None else (np.min(total) - 0.5, np.max(total) + 0.5)
         return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
 
-    def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
+    def _answer(self, layout: CellLayout, cells: Cells, fields: Mapping[str, Field]) -> Solutions | None:
         """All whole numbers that print the errors; None if they are too many, or covariates leave them open."""
         if not layout.whole or (cells.high >= MOST).any():
             return None
@@ -197,7 +197,7 @@ def weights_of(kind: str, ends: np.ndarray) -> np.ndarray:
     return result
 
 
-def _none(statements: Statements, layout: Layout) -> Statements:
+def _none(statements: Statements, layout: CellLayout) -> Statements:
     listed = ", ".join(f"{f.name} ({', '.join(f.columns)})" for f in layout.factors)
     failure = f"no whole cell counts give these standard errors, if these columns are factors or 0/1: {listed}"
     return Statements(statements, statements.remarks, (*statements.failures, failure))
@@ -206,9 +206,9 @@ def _none(statements: Statements, layout: Layout) -> Statements:
 def _stated(
     statements: Statements,
     table: Coded,
-    layout: Layout,
+    layout: CellLayout,
     cells: Cells,
-    answer: Answer | None,
+    answer: Solutions | None,
     fields: Mapping[str, Field],
     total: float | None,
 ) -> Statements:
@@ -257,7 +257,7 @@ def _meeting(limit: Limit, low: float, high: float) -> Limit:
     return Limit(low, high, 0.5 * (low + high) if limit.estimate is not None or low == high else None)
 
 
-def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
+def _least(table: Coded, layout: CellLayout, cells: Cells) -> dict[str, float]:
     """`{g=b: least number of records}` of levels of exclusive dummies, whatever else is in the design.
 
     `se_k^2 >= s^2 / (X'WX)_kk` with `(X'WX)_kk <= w n_k`, and of the baseline the same, since any level may be it.
@@ -276,7 +276,7 @@ def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
     return result
 
 
-def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str, Limit]:
+def _responses(table: Coded, layout: CellLayout, answer: Solutions | None) -> dict[str, Limit]:
     """Means of the response in cells that have one of their own, and totals where they are whole numbers."""
     if not layout.saturated:
         return {}
@@ -296,7 +296,7 @@ def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str,
 
 
 def _shares(
-    layout: Layout, counts: Mapping[str, Limit], statements: Mapping[str, Limit], fields: Mapping[str, Field]
+    layout: CellLayout, counts: Mapping[str, Limit], statements: Mapping[str, Limit], fields: Mapping[str, Field]
 ) -> dict[str, Limit]:
     """Means of the columns that are 0 or 1, by their counts."""
     n, shares = counts["n"], {}
@@ -318,7 +318,7 @@ def _shares(
     return shares
 
 
-def _listed(layout: Layout, answer: Answer | None) -> tuple[str, ...]:
+def _listed(layout: CellLayout, answer: Solutions | None) -> tuple[str, ...]:
     if answer is None:
         return ()
     count = len(answer.counts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit
-from bayesrecon.posteriors.printed.whole_counts import Answer
+from bayesrecon.posteriors.printed.whole_counts import Solutions
 
 MOST_CELLS = 48
 """Combinations of levels that are looked at individually: a 6 by 8 layout; beyond it searches take minutes."""
@@ -37,7 +37,7 @@ def parts_of(label: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CellLayout:
     """Combinations of levels, and the columns of a design that are functions of them.
 
     Attributes:
@@ -74,7 +74,7 @@ class Layout:
 
 def layout_of(
     labels: Sequence[str], fields: Mapping[str, str], binary: Sequence[str], factors: Sequence[Factor]
-) -> Layout | None:
+) -> CellLayout | None:
     """The layout of a design with an intercept first; None if no column is one of levels, or combinations are many.
 
     Args:
@@ -104,13 +104,13 @@ def layout_of(
         if all(field in values for field in row):
             at.append(k + 1)
             columns.append(np.prod([values[field] for field in row], axis=0))
-    return Layout(tuple(chosen), cells, tuple(at), np.column_stack(columns), len(at) == len(labels) + 1)
+    return CellLayout(tuple(chosen), cells, tuple(at), np.column_stack(columns), len(at) == len(labels) + 1)
 
 
 def moments_of(
     kind: str,
-    layout: Layout,
-    answer: Answer,
+    layout: CellLayout,
+    answer: Solutions,
     means: np.ndarray,
     response: str,
     scale: tuple[float, float] | None,
@@ -167,7 +167,7 @@ def _limit(low: float, high: float) -> Limit:
 def _of_response(
     kind: str,
     counts: np.ndarray,
-    answer: Answer,
+    answer: Solutions,
     means: np.ndarray,
     columns: Mapping[str, np.ndarray],
     response: str,

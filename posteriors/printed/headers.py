@@ -186,7 +186,7 @@ def footer_of(label: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnPositions:
     """Positions of the columns that are read; None if there is none of the kind."""
 
     estimate: int | None
@@ -203,11 +203,11 @@ class Columns:
         return self.estimate is not None and spread
 
 
-def columns_of(headers: Sequence[object]) -> Columns:
+def columns_of(headers: Sequence[object]) -> ColumnPositions:
     """Which columns of a table are which; the first one names its lines.
 
     >>> columns_of(["term", "estimate", "std.error", "statistic", "p.value"])
-    Columns(estimate=1, error=2, ratio=False, lower=None, upper=None, both=None, statistic=3)
+    ColumnPositions(estimate=1, error=2, ratio=False, lower=None, upper=None, both=None, statistic=3)
     """
     names = [plain(h) for h in headers]
 
@@ -220,4 +220,6 @@ def columns_of(headers: Sequence[object]) -> Columns:
     spread = (first(LOWER), first(UPPER))
     if spread[0] is None or spread[1] is None:
         spread = (None, None)
-    return Columns(estimate, first(ERROR), ratio and estimate is not None, *spread, first(BOTH), first(STATISTIC))
+    return ColumnPositions(
+        estimate, first(ERROR), ratio and estimate is not None, *spread, first(BOTH), first(STATISTIC)
+    )

@@ -17,7 +17,7 @@ from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.coded_tables import Coded
-from bayesrecon.posteriors.printed.design_cells import Layout, squares
+from bayesrecon.posteriors.printed.design_cells import CellLayout, squares
 
 
 def between(
@@ -70,7 +70,7 @@ def between(
 
 
 def _moments(
-    x: str, large: Coded, layout: Layout, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
+    x: str, large: Coded, layout: CellLayout, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
 ) -> dict[str, Limit]:
     """Mean and variance of the covariate, if the count of every cell is known."""
     counts = [rows.get(f"n[{layout.named(cell)}]", Limit()) for cell in layout.cells]

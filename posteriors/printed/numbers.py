@@ -22,7 +22,7 @@ _LEVEL = 0.975  # quantile of the upper end of a 95 % interval
 
 
 @dataclass(frozen=True)
-class Numbers:
+class PrintedNumbers:
     """Printed numbers, NaN for empty cells.
 
     Attributes:
@@ -34,7 +34,7 @@ class Numbers:
     half: np.ndarray
 
 
-def numbers_of(cells: Sequence[Cell]) -> Numbers:
+def numbers_of(cells: Sequence[Cell]) -> PrintedNumbers:
     """The numbers in cells, NaN for empty cells. A cell that is a number has its shortest decimal form.
 
     >>> numbers_of(["5.917", "", 0.25]).half.tolist()
@@ -56,10 +56,10 @@ def numbers_of(cells: Sequence[Cell]) -> Numbers:
         digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
         values[i] = float(number)
         half[i] = 0.0 if len(digits) >= _EXACT else 0.5 * 10.0**exponent
-    return Numbers(values, half)
+    return PrintedNumbers(values, half)
 
 
-def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers, Numbers]:
+def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[PrintedNumbers, PrintedNumbers]:
     """Estimates and standard errors of a table in the standard form (`reading.Printed`).
 
     Odds ratios and the limits of their intervals become logarithms. Rounding of these is asymmetric: the value is the
@@ -76,7 +76,7 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers,
     """
     first = OR if OR in frame.columns else EST
 
-    def logs(numbers: Numbers) -> Numbers:
+    def logs(numbers: PrintedNumbers) -> PrintedNumbers:
         return numbers if first == EST else _transformed(numbers, math.log)
 
     estimates = logs(numbers_of(list(frame[first])))
@@ -94,13 +94,15 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[Numbers,
 
     width = 2 * float(norm.ppf(_LEVEL) if math.isinf(freedom) else t.ppf(_LEVEL, freedom))
     low, high = (logs(numbers_of(list(frame[name]))) for name in (LOW, HIGH))
-    return estimates, Numbers((high.values - low.values) / width, (high.half + low.half) / width)
+    return estimates, PrintedNumbers((high.values - low.values) / width, (high.half + low.half) / width)
 
 
-def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, z: Numbers) -> Numbers:
+def _of_logarithms(
+    ratios: PrintedNumbers, logs: PrintedNumbers, errors: PrintedNumbers, z: PrintedNumbers
+) -> PrintedNumbers:
     """Standard errors of the logarithms of ratios. `z`, logarithm over error, tells of which kind `errors` are."""
     low, high = ((errors.values + s * errors.half) / (ratios.values - s * ratios.half) for s in (-1.0, 1.0))
-    divided = Numbers(0.5 * (low + high), 0.5 * (high - low))
+    divided = PrintedNumbers(0.5 * (low + high), 0.5 * (high - low))
     fits = [_agree(logs, kind, z) for kind in (errors, divided)]
     if fits[0] == fits[1]:
         raise BayesreconError(
@@ -110,7 +112,7 @@ def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, z: Numbers) 
     return errors if fits[0] else divided
 
 
-def _agree(logs: Numbers, errors: Numbers, z: Numbers) -> bool:
+def _agree(logs: PrintedNumbers, errors: PrintedNumbers, z: PrintedNumbers) -> bool:
     """Whether `logs / errors` is z in every row, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotients = [
@@ -121,7 +123,7 @@ def _agree(logs: Numbers, errors: Numbers, z: Numbers) -> bool:
         return bool(finite.any() and np.all(((lower <= z.values) & (z.values <= upper))[finite]))
 
 
-def _transformed(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
+def _transformed(numbers: PrintedNumbers, function: Callable[[float], float]) -> PrintedNumbers:
     """An increasing function of positive numbers."""
     values, half = numbers.values.copy(), numbers.half.copy()
     for i, (value, reach) in enumerate(zip(numbers.values, numbers.half, strict=True)):
@@ -131,7 +133,7 @@ def _transformed(numbers: Numbers, function: Callable[[float], float]) -> Number
             raise BayesreconError(f"a ratio of {value:g} could be zero at its printed precision; supply more digits")
         lower, upper = function(value - reach), function(value + reach)
         values[i], half[i] = 0.5 * (lower + upper), 0.5 * (upper - lower)
-    return Numbers(values, half)
+    return PrintedNumbers(values, half)
 
 
 def cell(value: float, digits: int) -> str:

@@ -21,7 +21,7 @@ from bayesrecon.posteriors.printed.headers import (
     SE,
     SIGMA,
     STAT,
-    Columns,
+    ColumnPositions,
     columns_of,
     footer_of,
     plain,
@@ -191,7 +191,9 @@ _MOST_LINES = 10_000  # coefficients that a table has at most
 _Rows = list[tuple[str, list[Cell]]]
 
 
-def _of_columns(header: Row, body: Grid, columns: Columns, every: bool = False) -> tuple[_Rows, tuple[list[str], str]]:
+def _of_columns(
+    header: Row, body: Grid, columns: ColumnPositions, every: bool = False
+) -> tuple[_Rows, tuple[list[str], str]]:
     """The lines of a table with headed columns, the names of these columns, and a description of them.
 
     Args:

@@ -24,7 +24,7 @@ from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.formulas import factors_of_formula
 from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of, plain
 from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
-from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
+from bayesrecon.posteriors.printed.numbers import PrintedNumbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
 from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.precision import in_float64
@@ -305,7 +305,7 @@ def read_frame(table: object, description: str) -> "pd.DataFrame":
     return table
 
 
-def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: Sequence[str]) -> Numbers:
+def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: Sequence[str]) -> PrintedNumbers:
     """Correlations of the estimates that have a standard error, in the order of the table."""
     import pandas as pd
 
@@ -331,7 +331,7 @@ def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: S
         raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, greater than one")
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
-    return Numbers(0.5 * (values + values.T), half)
+    return PrintedNumbers(0.5 * (values + values.T), half)
 
 
 def as_table(path: str | Path) -> bool:

@@ -12,7 +12,7 @@ _TRIED = 20_000  # combinations of totals that are tried in all: a second
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Solutions:
     """All solutions.
 
     Attributes:
@@ -37,7 +37,7 @@ def mean_of(kind: str, eta: np.ndarray) -> np.ndarray:
 
 def whole(
     kind: str, design: np.ndarray, points: np.ndarray, box: np.ndarray, cells: Cells, counted: bool, saturated: bool
-) -> Answer:
+) -> Solutions:
     """The counts among `points (S, C)` for which the totals of the response can be whole numbers, too.
 
     The equations of the coefficients are `sum_n x_n (y_n - mu_n) = 0`: of cells with means of their own every total is
@@ -52,14 +52,14 @@ def whole(
     """
     points = points[fits(cells, points, points)]
     if not counted or not len(points):
-        return Answer(points)
+        return Solutions(points)
     middle, half = design @ box.mean(axis=1), np.abs(design) @ (np.diff(box, axis=1)[:, 0] / 2)
     means = [mean_of(kind, middle - half), mean_of(kind, middle + half)]
     if not saturated:
         least, most = (points[:, :, None] * m[None, :, None] * design[None] for m in means)
         plain = [j for j in range(design.shape[1]) if np.isin(design[:, j], (0, 1)).all()]
         sums = least.sum(axis=1)[:, plain], most.sum(axis=1)[:, plain]
-        return Answer(points[(np.floor(sums[1] + _SLACK) >= np.ceil(sums[0] - _SLACK)).all(axis=1)])
+        return Solutions(points[(np.floor(sums[1] + _SLACK) >= np.ceil(sums[0] - _SLACK)).all(axis=1)])
     kept, totals, tried = [], [], 0
     for counts in points:
         first, last = np.ceil(counts * means[0] - _SLACK), np.floor(counts * means[1] + _SLACK)
@@ -69,13 +69,13 @@ def whole(
             first = np.maximum(first, 1)
         tried += 1 + np.prod(np.maximum(last - first + 1, 0))
         if tried > _TRIED:
-            return Answer(points)
+            return Solutions(points)
         for candidate in product(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True))):
             if _prints(kind, design, counts, np.array(candidate), box, cells):
                 kept.append(counts)
                 totals.append(np.array(candidate))
     shape = (-1, design.shape[0])
-    return Answer(np.array(kept).reshape(shape), np.array(totals).reshape(shape))
+    return Solutions(np.array(kept).reshape(shape), np.array(totals).reshape(shape))
 
 
 def _prints(

@@ -27,7 +27,7 @@ from bayesrecon.posteriors.r.parts import (
     unknown_weights,
 )
 from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _PLACES = (
     "coefficients", "R", "sp", "smooth", "deviance", "sig2", "Ve", "Vp", "Vc", "edf", "edf1", "edf2", "rV", "rank",
@@ -45,7 +45,7 @@ _EPSILON = 1e-7  # `gam.control`'s default
 _TOLERANCE = 1e-6  # largest relative difference of two ways to compute the penalised equations
 
 
-def additive(objects: Objects, place: Place, description: str) -> Estimates:
+def additive(objects: RObjects, place: Place, description: str) -> Estimates:
     """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or the reason why there are none."""
     node = place.node
     kind, family = _family(objects, node)
@@ -92,7 +92,7 @@ def additive(objects: Objects, place: Place, description: str) -> Estimates:
 
 
 def _penalised(
-    objects: Objects, node: int, estimates: Estimates, hessian: np.ndarray, penalty: np.ndarray
+    objects: RObjects, node: int, estimates: Estimates, hessian: np.ndarray, penalty: np.ndarray
 ) -> Estimates:
     """Estimates of a logistic or Poisson model, whose scale is one."""
     covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
@@ -119,7 +119,7 @@ def _penalised(
 
 
 def _sums(
-    objects: Objects,
+    objects: RObjects,
     node: int,
     estimates: Estimates,
     products: np.ndarray,
@@ -153,7 +153,7 @@ def _sums(
         yield Statistic(f"sum({name})", value, value - off, value + off)
 
 
-def _family(objects: Objects, node: int) -> tuple[str, str]:
+def _family(objects: RObjects, node: int) -> tuple[str, str]:
     """The estimator, and the reason why there is none, as in `family_of`. Without `family` in a call it is Gaussian."""
     if objects.element(node, "family"):
         return family_of(objects, node)
@@ -162,7 +162,7 @@ def _family(objects: Objects, node: int) -> tuple[str, str]:
     return ("", "its family is missing") if "family" in arguments else ("ols", "")
 
 
-def _weighted(objects: Objects, node: int) -> str:
+def _weighted(objects: RObjects, node: int) -> str:
     weights = finite_vector_of(objects, node, "prior.weights")
     if len(weights):
         return (
@@ -173,7 +173,7 @@ def _weighted(objects: Objects, node: int) -> str:
     return unknown_weights(objects, node)
 
 
-def _penalty(objects: Objects, node: int, p: int) -> np.ndarray | None:
+def _penalty(objects: RObjects, node: int, p: int) -> np.ndarray | None:
     """The sum of the penalties, each times its smoothing parameter; None if they are not all there."""
     parameters = finite_vector_of(objects, node, "full.sp")
     parameters = parameters if len(parameters) else finite_vector_of(objects, node, "sp")

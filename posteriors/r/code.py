@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
+from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
 
 _LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # largest number of characters, nested calls and nodes
 _INFIX = {
@@ -50,7 +50,7 @@ class Code:
     plain: bool = True
 
 
-def code_of(objects: Objects, node: int) -> Code:
+def code_of(objects: RObjects, node: int) -> Code:
     """A call, a symbol or a constant as text.
 
     Operators are written between their operands. Long code is shortened.
@@ -102,7 +102,7 @@ def code_of(objects: Objects, node: int) -> Code:
     return result
 
 
-def _call(objects: Objects, at: int, depth: int) -> list[tuple[int, int] | str]:
+def _call(objects: RObjects, at: int, depth: int) -> list[tuple[int, int] | str]:
     elements = objects.elements(at)
     if not elements:
         return ["()"]
@@ -126,7 +126,7 @@ def _call(objects: Objects, at: int, depth: int) -> list[tuple[int, int] | str]:
     return [(head, depth + 1), "(", *inner, ")"]
 
 
-def _constant(objects: Objects, at: int, kind: str) -> tuple[str, bool]:
+def _constant(objects: RObjects, at: int, kind: str) -> tuple[str, bool]:
     if kind == "text":
         text = objects.texts(at)[0]
         return f'"{text}"', text in WORDS or not text

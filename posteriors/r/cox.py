@@ -16,7 +16,7 @@ from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`: all, and those with one time
 _WHOLE = 1e-6  # largest difference of a count from an integer
@@ -32,7 +32,7 @@ _INFORMATION = (
 )
 
 
-def cox(objects: Objects, place: Place, description: str) -> Estimates:
+def cox(objects: RObjects, place: Place, description: str) -> Estimates:
     """Statistics from a regression without weights and without late entries."""
     unsupported = _unsupported_option(objects, place.node)
     statistics: tuple[Statistic, ...] = ()
@@ -51,7 +51,7 @@ def cox(objects: Objects, place: Place, description: str) -> Estimates:
     )
 
 
-def _unsupported_option(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: RObjects, node: int) -> str:
     """The reason why a fit is not supported, or may not be; empty if it is."""
     formula = objects.element(node, "formula") or objects.element(node, "terms")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
@@ -72,14 +72,14 @@ def _unsupported_option(objects: Objects, node: int) -> str:
     return unknown_weights(objects, node)
 
 
-def _ties(objects: Objects, node: int) -> bool:
+def _ties(objects: RObjects, node: int) -> bool:
     """Whether tied events may count the same number at risk. With Efron's method or without ties they do not."""
     pairs = vector_of(objects, node, "concordance")
     distinct_times = len(pairs) > _PAIRS and not np.any(pairs[_TIED])
     return objects.texts(objects.element(node, "method"))[:1] != ["efron"] and not distinct_times
 
 
-def _of_events(objects: Objects, node: int) -> Iterator[Statistic]:
+def _of_events(objects: RObjects, node: int) -> Iterator[Statistic]:
     n, events = (one_number(objects, node, name) for name in ("n", "nevent"))
     likelihood, pairs = vector_of(objects, node, "loglik"), vector_of(objects, node, "concordance")
     if n is None or events is None or not len(likelihood) or not 0 < events <= n <= _MOST:
@@ -160,7 +160,7 @@ def factors_of(n: int, count: int, product: int, total: int) -> list[tuple[int, 
     return result
 
 
-def _of_covariates(objects: Objects, node: int) -> Iterator[Statistic]:
+def _of_covariates(objects: RObjects, node: int) -> Iterator[Statistic]:
     """Means of the covariates over all records, except zeros, and mean covariances of the records at risk."""
     means = objects.element(node, "means")
     names = labels_of(objects.names(means))

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
-from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, Walk
+from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
@@ -35,7 +35,7 @@ _NAMING = {
 """Elements that have names of variables, or their types."""
 
 
-def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
+def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
     """All entries of a file, and the parts that could not be read.
 
     Args:
@@ -74,7 +74,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     return joined(result) + list(names.values()), unread
 
 
-def _path(walk: Walk, place: Place | None) -> tuple[str, ...]:
+def _path(walk: PlaceWalk, place: Place | None) -> tuple[str, ...]:
     """The path of a place, as in `Entry`: elements of what has no class are keys."""
     names: list[str] = []
     while place is not None:
@@ -85,7 +85,7 @@ def _path(walk: Walk, place: Place | None) -> tuple[str, ...]:
     return tuple(reversed(names))
 
 
-def _keys(walk: Walk, place: Place) -> np.ndarray | None:
+def _keys(walk: PlaceWalk, place: Place) -> np.ndarray | None:
     """The names of a list or an environment whose elements are alike, as those of a value for each of many things."""
     objects, node = walk.objects, place.node
     if place.kind not in KEYED or objects.classes(node):
@@ -95,7 +95,7 @@ def _keys(walk: Walk, place: Place) -> np.ndarray | None:
     return np.array([name for name, _ in elements]) if len(elements) >= _MANY and len(alike) == 1 else None
 
 
-def _words(walk: Walk) -> set[str]:
+def _words(walk: PlaceWalk) -> set[str]:
     """Names that code in the file uses: in calls, formulas and programs."""
     result: set[str] = set()
     for place in walk:
@@ -106,7 +106,7 @@ def _words(walk: Walk) -> set[str]:
     return result
 
 
-def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
+def _entry(walk: PlaceWalk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
     objects, node = walk.objects, place.node
     if place.code is not None and place.kind != "symbol":
         plain = place.code.plain and not place.code.odd
@@ -145,7 +145,7 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     return Entry(place.where, "array", values, role)
 
 
-def _labels(walk: Walk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
+def _labels(walk: PlaceWalk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
     """The entry of names of values or rows. Names of a list's elements have none, because they are part of places."""
     objects = walk.objects
     labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)

@@ -21,8 +21,8 @@ from bayesrecon.posteriors.r.parts import (
     response_of,
     unknown_weights,
 )
-from bayesrecon.posteriors.r.places import Place, Walk
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.places import Place, PlaceWalk
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _TABLE = (
     "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
@@ -44,7 +44,7 @@ _SAMPLED = {
 _SUMMARIES = "summaries of draws without the draws are not attacked by this version"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
 
-_KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] = (
+_KINDS: tuple[tuple[set[str], Callable[[RObjects, Place, str], Estimates]], ...] = (
     ({"glmerMod"}, generalised),
     ({"coxph"}, cox),
     ({"nls", "summary.nls"}, nonlinear),
@@ -52,7 +52,7 @@ _KINDS: tuple[tuple[set[str], Callable[[Objects, Place, str], Estimates]], ...] 
 """Classes of fits with equations of their own, and the functions that read them."""
 
 
-def estimates_of(walk: Walk) -> Iterator[Estimates]:
+def estimates_of(walk: PlaceWalk) -> Iterator[Estimates]:
     """Estimates of each fit in a file that is not part of another one."""
     inside: set[int] = set()  # places in a fit; a place comes after its parent
     fits: list[Place] = []
@@ -66,7 +66,7 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
         yield _of(walk.objects, place)
 
 
-def _of(objects: Objects, place: Place) -> Estimates:
+def _of(objects: RObjects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
     description = next(FITS[name] for name in classes if name in FITS)
     if set(classes) & _SAMPLED:
@@ -87,7 +87,7 @@ def _of(objects: Objects, place: Place) -> Estimates:
     return Estimates(place.where, description, (place.where,), unsupported=reason)
 
 
-def _lm(objects: Objects, place: Place, description: str) -> Estimates:
+def _lm(objects: RObjects, place: Place, description: str) -> Estimates:
     node = place.node
     degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
     residuals = finite_vector_of(objects, node, "residuals")
@@ -102,7 +102,7 @@ def _lm(objects: Objects, place: Place, description: str) -> Estimates:
     return _estimates(objects, place, description, "ols", unscaled, scale, unsupported)
 
 
-def _glm(objects: Objects, place: Place, description: str) -> Estimates:
+def _glm(objects: RObjects, place: Place, description: str) -> Estimates:
     node = place.node
     kind, unsupported = family_of(objects, node)
     weights = finite_vector_of(objects, node, "prior.weights")
@@ -120,7 +120,7 @@ def _glm(objects: Objects, place: Place, description: str) -> Estimates:
     return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _ITERATIVE else 0.0)
 
 
-def _summary(objects: Objects, place: Place, description: str) -> Estimates:
+def _summary(objects: RObjects, place: Place, description: str) -> Estimates:
     node = place.node
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
@@ -136,7 +136,7 @@ def _summary(objects: Objects, place: Place, description: str) -> Estimates:
     return replace(result, last_step=last_step_of(objects, node, _EPSILON) if kind in _ITERATIVE else 0.0)
 
 
-def _mixed(objects: Objects, place: Place, description: str) -> Estimates:
+def _mixed(objects: RObjects, place: Place, description: str) -> Estimates:
     """Estimates of a linear mixed model of lme4, given the distribution of the random effects.
 
     `(X' V^-1 X)^-1` equals `(V'V - RZX' RZX)^-1`, whose matrices the fit stores.
@@ -189,7 +189,7 @@ def _unscaled_given_effects(product: np.ndarray, across: np.ndarray) -> np.ndarr
         return np.zeros(0)
 
 
-def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
+def _by_name(objects: RObjects, node: int, part: str) -> dict[str, float]:
     """Numbers of lme4's `devcomp` by their names."""
     numbers = objects.element(node, "devcomp", part) or objects.element(node, "@devcomp", part)
     values = np.ravel(objects.numbers(numbers)).astype(float)
@@ -197,7 +197,7 @@ def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
 
 
 def _estimates(
-    objects: Objects,
+    objects: RObjects,
     place: Place,
     description: str,
     kind: str,
@@ -228,7 +228,7 @@ def _estimates(
     )
 
 
-def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
+def _unscaled(objects: RObjects, node: int) -> np.ndarray | None:
     """`(R'R)^-1` of the triangular factor of the (weighted) design, in the order of the coefficients."""
     stored = objects.element(node, "qr", "qr")
     factor = np.asarray(objects.array(stored or objects.element(node, "R")), float)

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly
 from bayesrecon.posteriors.r.parts import one_number, vector_of
 from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _DRAWN, _FEW_DRAWN = 0.65, 0.75  # bounds of the probability that a tree draws a record, if there are many and if few
 _MANY, _IN_CLASS = 12, 5  # smallest number of records, and of each class, for the first: a tree draws two classes
@@ -25,7 +25,7 @@ _BECAUSE = (
 )
 
 
-def forest(objects: Objects, place: Place, description: str, unsupported: str) -> Estimates:
+def forest(objects: RObjects, place: Place, description: str, unsupported: str) -> Estimates:
     """Statistics of a classification forest; none for others."""
     statistics = tuple(_statistics(objects, place.node))
     return Estimates(
@@ -38,7 +38,7 @@ def forest(objects: Objects, place: Place, description: str, unsupported: str) -
     )
 
 
-def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
+def _statistics(objects: RObjects, node: int) -> Iterator[Statistic]:
     labels = objects.texts(objects.element(node, "classes"))
     if objects.texts(objects.element(node, "type")) != ["classification"] or len(set(labels)) < len(labels):
         return  # an unsupervised forest has classes of real and synthetic records
@@ -67,7 +67,7 @@ def _statistics(objects: Objects, node: int) -> Iterator[Statistic]:
             yield exactly(f"n[tested class={label}]", count)
 
 
-def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.ndarray | None:
+def _counts(objects: RObjects, node: int, name: str, labels: list[str]) -> np.ndarray | None:
     """Sums of the rows of a confusion matrix; None if its last column is not the error of each class."""
     table = np.asarray(objects.array(objects.element(node, name)), float)
     k = len(labels)
@@ -83,7 +83,7 @@ def _counts(objects: Objects, node: int, name: str, labels: list[str]) -> np.nda
     return counts
 
 
-def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
+def _every_record(objects: RObjects, node: int, counts: np.ndarray) -> bool:
     """Whether the confusion matrix counts all records, because each was left out by some tree.
 
     A class with one record needs the larger bound: every tree draws a record of at least two classes.
@@ -103,7 +103,7 @@ def _every_record(objects: Objects, node: int, counts: np.ndarray) -> bool:
     return counted * drawn**trees < _NEGLIGIBLE
 
 
-def _leaves(objects: Objects, node: int, classes: int) -> np.ndarray | None:
+def _leaves(objects: RObjects, node: int, classes: int) -> np.ndarray | None:
     """Numbers of leaves `(trees, classes)` that predict each class; None if the forest was not saved."""
     trees = objects.element(node, "forest")
     status, predicted = (

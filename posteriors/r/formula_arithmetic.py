@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 Expression = str | float | tuple[Any, ...]
 """A name, a number, or a tuple of an operator or function and its arguments, which are expressions."""
@@ -14,7 +14,7 @@ _FUNCTIONS = ("exp", "log", "sqrt")
 _DEEPEST = 40  # largest number of nested calls
 
 
-def expression_of(objects: Objects, node: int, depth: int = 0) -> Expression | None:
+def expression_of(objects: RObjects, node: int, depth: int = 0) -> Expression | None:
     """The expression of a call, a name or a number; None for anything else."""
     kind = objects.kind(node)
     if kind == "symbol":

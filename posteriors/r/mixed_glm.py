@@ -19,7 +19,7 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statisti
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _STOPS = 1e-7  # lme4's `tolPwrss`: relative decrease of the penalised sum of squares in the last step
 _MODE = 1e-6  # largest error of the equation of a group, in records, one Newton step later
@@ -45,7 +45,7 @@ class _Factor:
     ratio: float
 
 
-def generalised(objects: Objects, place: Place, description: str) -> Estimates:
+def generalised(objects: RObjects, place: Place, description: str) -> Estimates:
     """Statistics if the object has the modes of its group effects; its coefficients alone give none."""
     node = place.node
     unsupported = _unsupported_option(objects, node)
@@ -64,7 +64,7 @@ def generalised(objects: Objects, place: Place, description: str) -> Estimates:
     return Estimates(place.where, description, (place.where,), statistics=statistics, because=because)
 
 
-def _unsupported_option(objects: Objects, node: int) -> str:
+def _unsupported_option(objects: RObjects, node: int) -> str:
     """The reason why a fit is not supported; empty if it is."""
     if objects.element(node, "coefficients"):
         return f"{_INTEGRAL}; its summary has no modes of its effects, which would tell totals of groups"
@@ -76,7 +76,7 @@ def _unsupported_option(objects: Objects, node: int) -> str:
     return unknown_weights(objects, node, "@call")
 
 
-def _family(objects: Objects, node: int) -> str:
+def _family(objects: RObjects, node: int) -> str:
     """Name of the family, from the object that stores it or from the call; empty if it is not supported."""
     family = objects.element(node, "@resp", "@.xData", ".->family")
     if family:
@@ -93,13 +93,13 @@ def _family(objects: Objects, node: int) -> str:
     return match[1] if match and match[2] in (None, _CANONICAL[match[1]]) else ""
 
 
-def _response(objects: Objects, node: int) -> str:
+def _response(objects: RObjects, node: int) -> str:
     formula = objects.element(node, "@call", "formula")
     parts = objects.elements(formula) if objects.kind(formula) == "call" else []
     return field_name(code_of(objects, parts[1][1]).text[:40]) if len(parts) == 3 else "y"
 
 
-def _factors(objects: Objects, node: int) -> list[_Factor]:
+def _factors(objects: RObjects, node: int) -> list[_Factor]:
     """Factors with a random intercept only, whose `theta` is one number."""
     terms = objects.elements(objects.element(node, "@cnms"))
     if not terms or any(objects.texts(child) != ["(Intercept)"] for _, child in terms):
@@ -120,12 +120,12 @@ def _factors(objects: Objects, node: int) -> list[_Factor]:
     return result
 
 
-def _levels(objects: Objects, node: int) -> list[tuple[str, int]]:
+def _levels(objects: RObjects, node: int) -> list[tuple[str, int]]:
     at = objects.element(node, "@flist")
     return objects.elements(at) if at else []
 
 
-def _of_groups(objects: Objects, node: int, factors: list[_Factor], family: str, response: str) -> Iterator[Statistic]:
+def _of_groups(objects: RObjects, node: int, factors: list[_Factor], family: str, response: str) -> Iterator[Statistic]:
     dims = objects.element(node, "@devcomp", "dims")
     sizes = dict(zip(objects.names(dims), vector_of(objects, node, "@devcomp", "dims").tolist(), strict=False))
     n = sizes.get("n", math.nan)
@@ -182,11 +182,11 @@ def _integer_pairs(factor: _Factor, beta: float, n: int, family: str, response: 
             yield exactly(f"sum({response})[{cell}]", total)
 
 
-def _columns(objects: Objects, node: int) -> list[str]:
+def _columns(objects: RObjects, node: int) -> list[str]:
     return [*objects.axis_names(objects.element(node, "@pp", "@.xData", ".->X")), [], []][1]
 
 
-def _weighted_products(objects: Objects, node: int, labels: tuple[str, ...], step: float) -> Iterator[Statistic]:
+def _weighted_products(objects: RObjects, node: int, labels: tuple[str, ...], step: float) -> Iterator[Statistic]:
     """Sums of products of the columns of the design, weighted with the fitted variance of the response.
 
     Args:

@@ -24,7 +24,7 @@ from bayesrecon.posteriors.r.formula_arithmetic import (
 )
 from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _POINTS = 8  # number of points at which two expressions are compared
 _SAME = 1e-9  # largest relative difference of equal expressions
@@ -57,7 +57,7 @@ class _Fit(NamedTuple):
     offset: float
 
 
-def nonlinear(objects: Objects, place: Place, description: str) -> Estimates:
+def nonlinear(objects: RObjects, place: Place, description: str) -> Estimates:
     """Estimates of a fit that stores its functions, or of its summary."""
     fit = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
     fit = fit or _of_fit(objects, place.node)
@@ -111,7 +111,7 @@ def _unsupported(place: Place, description: str, why: str) -> Estimates:
     return Estimates(place.where, description, (place.where,), unsupported=why)
 
 
-def _of_summary(objects: Objects, node: int) -> _Fit | None:
+def _of_summary(objects: RObjects, node: int) -> _Fit | None:
     table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
     names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
@@ -137,7 +137,7 @@ def _of_summary(objects: Objects, node: int) -> _Fit | None:
     )
 
 
-def _of_fit(objects: Objects, node: int) -> _Fit | None:
+def _of_fit(objects: RObjects, node: int) -> _Fit | None:
     """The fit from the environment that its functions share."""
     environment = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
     if objects.kind(environment) != "environment":
@@ -158,7 +158,7 @@ def _of_fit(objects: Objects, node: int) -> _Fit | None:
     return _Fit(names, values, products, squares, float(len(residuals)), formula, _offset(objects, node))
 
 
-def _offset(objects: Objects, node: int) -> float:
+def _offset(objects: RObjects, node: int) -> float:
     """The relative offset at convergence: residuals along the gradient, relative to the others; else infinite."""
     info = objects.element(node, "convInfo")
     ended = vector_of(objects, info, "isConv")

@@ -4,14 +4,14 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, field_name, last_step
 from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
 _DEFAULT_PRECISION = 0.01  # standard errors, if the deviance is missing: for 10,000 rows it is about their number
 
 
-def family_of(objects: Objects, node: int) -> tuple[str, str]:
+def family_of(objects: RObjects, node: int) -> tuple[str, str]:
     """The estimator of a fit, and an empty text; or an empty text, and the reason why the fit is not supported."""
     family = objects.element(node, "family")
     name, link = (" ".join(objects.texts(objects.element(family, part))[:1]) for part in ("family", "link"))
@@ -24,7 +24,7 @@ def family_of(objects: Objects, node: int) -> tuple[str, str]:
     )
 
 
-def unknown_weights(objects: Objects, node: int, where: str = "call") -> str:
+def unknown_weights(objects: RObjects, node: int, where: str = "call") -> str:
     """The reason why weights or an offset of a fit are unknown; empty if its call shows that it has none."""
     call = objects.element(node, where)
     if objects.kind(call) != "call":
@@ -38,7 +38,7 @@ def unknown_weights(objects: Objects, node: int, where: str = "call") -> str:
     return WEIGHTED if unknown[0] == "weights" else f"the fit has {unknown[0].rstrip('(')}"
 
 
-def response_of(objects: Objects, node: int) -> str:
+def response_of(objects: RObjects, node: int) -> str:
     """Name of the response of a fit; "y" if it is unknown."""
     for name in ("terms", "formula"):
         formula = objects.element(node, name)
@@ -48,19 +48,19 @@ def response_of(objects: Objects, node: int) -> str:
     return "y"
 
 
-def finite_vector_of(objects: Objects, node: int, name: str) -> np.ndarray:
+def finite_vector_of(objects: RObjects, node: int, name: str) -> np.ndarray:
     """Numbers of an element of a fit; empty if there are none or some are not finite."""
     values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
     return values if np.isfinite(values).all() else values[:0]
 
 
-def one_number(objects: Objects, node: int, name: str) -> float | None:
+def one_number(objects: RObjects, node: int, name: str) -> float | None:
     """A finite number among the elements of a fit; None if there is none of this name."""
     values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
 
 
-def last_step_of(objects: Objects, node: int, usual: float) -> float:
+def last_step_of(objects: RObjects, node: int, usual: float) -> float:
     """Length of the last step in standard errors. R stops if the relative decrease of the deviance is below `epsilon`.
 
     Args:
@@ -70,13 +70,13 @@ def last_step_of(objects: Objects, node: int, usual: float) -> float:
     return _DEFAULT_PRECISION if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
 
 
-def epsilon_of(objects: Objects, node: int, usual: float) -> float:
+def epsilon_of(objects: RObjects, node: int, usual: float) -> float:
     """The tolerance of a fit in its `control`; `usual` if there is none."""
     stored = vector_of(objects, node, "control", "epsilon")
     return float(stored[0]) if len(stored) == 1 and 0 < stored[0] < 1 else usual
 
 
-def vector_of(objects: Objects, node: int, *path: str) -> np.ndarray:
+def vector_of(objects: RObjects, node: int, *path: str) -> np.ndarray:
     """The vector of numbers at a path of names; empty if there is none."""
     return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesrecon.posteriors.r.code import Code, code_of
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 _DEFINITION = "refClassRepresentation"
 _HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
@@ -26,7 +26,7 @@ class Place:
     Attributes:
         where: path in the file. "/" precedes elements, "@" attributes and slots; environments are "<environment>".
         name: the last part of the path, as in the file.
-        node: number of the object in `Objects`.
+        node: number of the object in `RObjects`.
         kind: kind of the object, as `Objects.kind` returns it.
         parent: the enclosing place; None for an object of the file.
         code: code of calls and functions.
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass
-class Walk:
+class PlaceWalk:
     """All places of a file, breadth first.
 
     Attributes:
@@ -57,7 +57,7 @@ class Walk:
         remaining: number of objects that were not reached because there are too many.
     """
 
-    objects: Objects
+    objects: RObjects
     skip: frozenset[int] = frozenset()
     places: list[Place] = field(default_factory=list)
     closed: list[tuple[Place, str]] = field(default_factory=list)

@@ -20,7 +20,7 @@ VECTORS = (*_NUMBERS, "text")
 """Kinds of nodes that hold values."""
 
 
-class Objects:
+class RObjects:
     """The objects of a file.
 
     Args:

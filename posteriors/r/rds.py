@@ -12,10 +12,10 @@ from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
-from bayesrecon.posteriors.r.places import Walk
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.places import PlaceWalk
+from bayesrecon.posteriors.r.r_objects import RObjects
 from bayesrecon.posteriors.r.recognised import known_class, roles
-from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, samples_of
+from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.r_file import RFile
 
@@ -31,14 +31,14 @@ _STATISTICS = {
 """ArviZ's names of Stan's sampler statistics."""
 
 
-def read_walk(source: Path, trusted: bool = False) -> Walk:
+def read_walk(source: Path, trusted: bool = False) -> PlaceWalk:
     """All objects of a file.
 
     Raises:
         BayesreconError: the file is damaged, its unpacked size is too large, or it has too many objects.
     """
     with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
-        return Walk(Objects(file.read(trusted)))
+        return PlaceWalk(RObjects(file.read(trusted)))
 
 
 def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -81,19 +81,19 @@ def read_r_contents(
         return replace(result, entries=tuple(entries), unread=tuple(unread), estimates=tuple(estimates_of(walk)))
 
 
-def _title(walk: Walk) -> str:
+def _title(walk: PlaceWalk) -> str:
     """The name of the format, with descriptions of up to three known objects."""
     descriptions = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
     known = [text for text in dict.fromkeys(descriptions) if text]
     return f"{_NAME}: {', '.join(known[:3])}" if known else _NAME
 
 
-def _draws(samples: Samples, name: str) -> Draws:
+def _draws(samples: ObjectDraws, name: str) -> Draws:
     columns = {k: v for k, v in samples.columns.items() if k != LOG_DENSITY}
     return Draws(assembled(columns), samples.columns.get(LOG_DENSITY), name)
 
 
-def _sampler_variables(samples: Samples) -> list[Variable]:
+def _sampler_variables(samples: ObjectDraws) -> list[Variable]:
     """Statistics of the sampler, and draws of the warm-up."""
     result = [
         Variable("sample_stats", _STATISTICS.get(name, name), (), True, np.ravel(values))

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
-from bayesrecon.posteriors.r.places import INTERNAL, Place, Walk
-from bayesrecon.posteriors.r.r_objects import VECTORS, Objects
+from bayesrecon.posteriors.r.places import INTERNAL, Place, PlaceWalk
+from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
@@ -43,7 +43,7 @@ _INHERITED = {RECORD, LEAF, CUT, TIMES, TOTAL}
 _FEWEST = 5  # smallest number of records for which a length says that there is one entry per record
 
 
-def roles(walk: Walk) -> dict[int, str]:
+def roles(walk: PlaceWalk) -> dict[int, str]:
     """Roles of places, by their position in the walk.
 
     A place in an object with a role has the same role, unless it has another one. A vector or matrix with one entry or
@@ -83,7 +83,7 @@ def roles(walk: Walk) -> dict[int, str]:
     return result
 
 
-def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:
+def _role(objects: RObjects, place: Place, classes: tuple[str, ...], inside: str) -> str:
     name = place.name.removeprefix(_FIELD)
     if place.slot and place.parent is not None and "Dim" in objects.attributes(place.parent.node):
         return ""  # a matrix of the package Matrix, with slots x, i and p
@@ -102,7 +102,7 @@ def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str)
     return ESTIMATE if name in ESTIMATES and place.kind != "environment" else ""
 
 
-def _record_counts(walk: Walk, known_roles: Mapping[int, str]) -> Iterator[int]:
+def _record_counts(walk: PlaceWalk, known_roles: Mapping[int, str]) -> Iterator[int]:
     """Possible numbers of records: lengths of columns of tables, of residuals and similar vectors."""
     for k, place in enumerate(walk.places):
         named = place.name.removeprefix(_FIELD) in RECORDS
@@ -113,7 +113,7 @@ def _record_counts(walk: Walk, known_roles: Mapping[int, str]) -> Iterator[int]:
                 yield size
 
 
-def _is_structure(objects: Objects, place: Place) -> bool:
+def _is_structure(objects: RObjects, place: Place) -> bool:
     """Whether values say nothing about records: names of classes, options of functions, a single truth value."""
     node, kind = place.node, place.kind
     if kind == "text":
@@ -135,12 +135,12 @@ def _is_package(text: str) -> bool:
     return text.removeprefix("package:") in CLASSES or all(part.isdecimal() for part in text.split("."))
 
 
-def known_class(objects: Objects, node: int) -> str:
+def known_class(objects: RObjects, node: int) -> str:
     """Description of an object of a known class; empty for others."""
     return next((FITS[name] for name in objects.classes(node) if name in FITS), "")
 
 
-def decoded(objects: Objects, node: int) -> np.ndarray:
+def decoded(objects: RObjects, node: int) -> np.ndarray:
     """Values of a vector; for a factor, the level of each as text."""
     if objects.kind(node) == "text":
         return np.array(objects.texts(node), dtype=str)

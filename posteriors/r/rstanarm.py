@@ -18,7 +18,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
 
 LIKELIHOODS = {
@@ -50,7 +50,7 @@ _TAKEN = {
 
 
 @dataclass(frozen=True)
-class Group:
+class RandomIntercepts:
     """Random intercepts `scale tau z`, with tau from a gamma distribution.
 
     Attributes:
@@ -73,7 +73,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Design:
+class ProgramParts:
     """The parts that a program is generated from.
 
     Attributes:
@@ -90,11 +90,11 @@ class Design:
     response: str
     columns: tuple[str, ...]
     intercept: bool
-    group: Group | None
+    group: RandomIntercepts | None
     lowest: float
 
 
-def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedProgram:
+def program_of(objects: RObjects, node: int, names: Mapping[str, str]) -> SavedProgram:
     """The Stan program of a `stanreg` object with the means of its covariates, or the reason why there is none.
 
     Args:
@@ -117,7 +117,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
         fields = record_fields([_response(objects, node), *labels_of(slopes), *([group.name] if group else [])])
         group = replace(group, name=fields[-1]) if group else None
         columns, lowest = tuple(fields[1 : len(slopes) + 1]), _lowest(objects, node)
-        design = Design(family, _has_trials(objects, fit), fields[0], columns, intercept, group, lowest)
+        design = ProgramParts(family, _has_trials(objects, fit), fields[0], columns, intercept, group, lowest)
         text = program_text(design, [*_priors(objects, node, intercept, len(slopes), "aux" in LIKELIHOODS[family])])
     except BayesreconError as error:
         return SavedProgram("", names, constants=known, refused=str(error))
@@ -125,7 +125,7 @@ def program_of(objects: Objects, node: int, names: Mapping[str, str]) -> SavedPr
     return SavedProgram(text, names, constants=known, adds=adds)
 
 
-def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | None:
+def _group(objects: RObjects, node: int, names: Mapping[str, str]) -> RandomIntercepts | None:
     """The random intercepts, or None if there are none."""
     effects = [name for name, entry in names.items() if entry.startswith("b[")]
     if not effects and not objects.element(node, "prior.info", "prior_covariance"):
@@ -138,10 +138,10 @@ def _group(objects: Objects, node: int, names: Mapping[str, str]) -> Group | Non
     if _text(objects, prior, "dist") != "decov" or not shape or not scale or min(shape, scale) <= 0:
         raise BayesreconError(f"fits with another prior of the effects than decov {_UNREAD}")
     scaled = _text(objects, objects.element(node, "stanfit"), "@model_name") == "continuous"
-    return Group(next(iter(result)), len(effects), scale, scaled, shape)
+    return RandomIntercepts(next(iter(result)), len(effects), scale, scaled, shape)
 
 
-def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
+def _family(objects: RObjects, node: int, slopes: int) -> tuple[str, str]:
     """Family and link.
 
     Raises:
@@ -175,18 +175,18 @@ def _family(objects: Objects, node: int, slopes: int) -> tuple[str, str]:
     return family
 
 
-def _has_trials(objects: Objects, fit: int) -> bool:
+def _has_trials(objects: RObjects, fit: int) -> bool:
     """Whether the response is a number of successes and one of failures, which has a separate program."""
     return _text(objects, fit, "@model_name") == "binomial"
 
 
-def _response(objects: Objects, node: int) -> str:
+def _response(objects: RObjects, node: int) -> str:
     """The name of the response, which is that of the successes if there are failures too."""
     name = response_of(objects, node)
     return name.removeprefix("cbind_").split("__")[0] if name.startswith("cbind_") else name
 
 
-def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary: bool) -> Iterator[str]:
+def _priors(objects: RObjects, node: int, intercept: bool, slopes: int, auxiliary: bool) -> Iterator[str]:
     """Statements of the priors.
 
     Raises:
@@ -209,7 +209,7 @@ def _priors(objects: Objects, node: int, intercept: bool, slopes: int, auxiliary
         yield from _prior(objects, aux, ["aux"], "auxiliary parameter")
 
 
-def _prior(objects: Objects, prior: int, coefficients: list[str], description: str) -> Iterator[str]:
+def _prior(objects: RObjects, prior: int, coefficients: list[str], description: str) -> Iterator[str]:
     if not prior:
         raise BayesreconError(f"the prior of the {description} is missing")
     if _is_flat(objects, prior):
@@ -238,13 +238,13 @@ def _prior(objects: Objects, prior: int, coefficients: list[str], description: s
         )
 
 
-def _is_flat(objects: Objects, prior: int) -> bool:
+def _is_flat(objects: RObjects, prior: int) -> bool:
     """Whether the prior is flat (`prior = NULL`), so that its distribution is missing."""
     values = vector_of(objects, prior, "dist")
     return len(values) == 1 and bool(np.isnan(values[0]))
 
 
-def _lowest(objects: Objects, node: int) -> float:
+def _lowest(objects: RObjects, node: int) -> float:
     """Lower bound of the auxiliary parameter, which is `location + scale u` with a positive u in rstanarm."""
     aux = objects.element(node, "prior.info", "prior_aux")
     if not aux or _text(objects, aux, "dist") not in ("normal", "student_t", "cauchy"):
@@ -252,7 +252,7 @@ def _lowest(objects: Objects, node: int) -> float:
     return one_number(objects, aux, "location") or 0.0
 
 
-def _scales(objects: Objects, prior: int) -> np.ndarray:
+def _scales(objects: RObjects, prior: int) -> np.ndarray:
     """Scales of a prior after adjustment if stored, or else the requested ones; 1 / rate for an exponential prior."""
     used, requested = (vector_of(objects, prior, name) for name in ("adjusted_scale", "scale"))
     rate = one_number(objects, prior, "rate")
@@ -268,7 +268,7 @@ def record_fields(names: list[str]) -> list[str]:
     return fields if len(set(fields)) == len(fields) else [f"x{k}" if k else "y" for k in range(len(names))]
 
 
-def program_text(design: Design, priors: list[str]) -> str:
+def program_text(design: ProgramParts, priors: list[str]) -> str:
     """The Stan program of a design, with statements of the priors."""
     counted = "array[N] int<lower=0> {y}"
     declared = counted if design.trials else {**_DECLARED, **_COUNTED}.get(design.family[0], counted)
@@ -303,5 +303,5 @@ def _effects(scale: float, times_aux: bool, draws: Mapping[str, np.ndarray]) -> 
     return {"z_b": draws["b"] / spread, "tau": spread[..., 0] / unit}
 
 
-def _text(objects: Objects, node: int, name: str) -> str:
+def _text(objects: RObjects, node: int, name: str) -> str:
     return " ".join(objects.texts(objects.element(node, name))[:1])

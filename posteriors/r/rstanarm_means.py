@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bayesrecon.posteriors.r.parts import vector_of
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 
 MEANS = "xbar"
 """Name of these means in the programs of rstanarm."""
@@ -19,7 +19,7 @@ MEANS = "xbar"
 _TOLERANCE = 1e-8  # relative error of an equation: means over chains have rounding errors
 
 
-def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
+def means_of(objects: RObjects, fit: int, slopes: int) -> np.ndarray | None:
     """Means of the covariates `(K,)` of a `stanfit` of rstanarm; None if its equations do not determine them.
 
     With `QR = TRUE` the stored slopes belong to rotated columns, so the equations do not apply.
@@ -47,7 +47,7 @@ def means_of(objects: Objects, fit: int, slopes: int) -> np.ndarray | None:
     return solution / columns if rank == slopes and (residual <= _TOLERANCE * (1 + np.abs(right))).all() else None
 
 
-def _equations(objects: Objects, fit: int, slopes: int) -> Iterator[tuple[np.ndarray, float]]:
+def _equations(objects: RObjects, fit: int, slopes: int) -> Iterator[tuple[np.ndarray, float]]:
     """beta and `gamma - alpha` at the starting point of each chain, and their means over each chain."""
     for _, start in objects.elements(objects.element(fit, "@inits")):
         parts = [vector_of(objects, start, name) for name in ("gamma", "alpha", "beta")]
@@ -59,7 +59,7 @@ def _equations(objects: Objects, fit: int, slopes: int) -> Iterator[tuple[np.nda
             yield parts[2], float(parts[0][0] - parts[1][0])
 
 
-def _are_rotated(objects: Objects, fit: int) -> bool:
+def _are_rotated(objects: RObjects, fit: int) -> bool:
     """Whether the draws of the slopes have other means than the chains store, or no means are stored."""
     chains = objects.elements(objects.element(fit, "@sim", "samples"))
     before = np.ravel(objects.numbers(objects.element(fit, "@sim", "warmup2"))).astype(float)
@@ -74,14 +74,14 @@ def _are_rotated(objects: Objects, fit: int) -> bool:
     return not chains or len(before) != len(chains)
 
 
-def _mean(objects: Objects, fit: int, chain: int, name: str) -> np.ndarray:
+def _mean(objects: RObjects, fit: int, chain: int, name: str) -> np.ndarray:
     """Mean of a variable over a chain; empty if it is not stored."""
     places, count = _places(objects, fit)
     means = np.ravel(objects.numbers(objects.attributes(chain).get("mean_pars", 0))).astype(float)
     return means[slice(*places[name])] if len(means) == count and name in places else means[:0]
 
 
-def _places(objects: Objects, fit: int) -> tuple[dict[str, tuple[int, int]], int]:
+def _places(objects: RObjects, fit: int) -> tuple[dict[str, tuple[int, int]], int]:
     """First and last position of each variable in a vector of all variables, and the length of that vector."""
     result, start = {}, 0
     for name, child in objects.elements(objects.element(fit, "@par_dims")):

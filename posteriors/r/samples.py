@@ -9,8 +9,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import MAX_DIMENSIONS
-from bayesrecon.posteriors.r.places import Place, Walk
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.places import Place, PlaceWalk
+from bayesrecon.posteriors.r.r_objects import RObjects
 from bayesrecon.posteriors.r.rstanarm import program_of
 from bayesrecon.untrusted.names import MAX_NAMES
 
@@ -22,7 +22,7 @@ Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class ObjectDraws:
     """Draws of an object.
 
     Attributes:
@@ -42,7 +42,7 @@ class Samples:
     nodes: frozenset[int] = frozenset()
 
 
-def samples_of(walk: Walk) -> Samples | None:
+def samples_of(walk: PlaceWalk) -> ObjectDraws | None:
     """The draws at the place with the least depth, the first of several; None if there are none.
 
     Raises:
@@ -54,12 +54,12 @@ def samples_of(walk: Walk) -> Samples | None:
             if name in _READERS:
                 draws = _READERS[name](objects, place.node)
                 if draws is not None:
-                    samples = Samples(place.where, *draws)
+                    samples = ObjectDraws(place.where, *draws)
                     return _with_program(objects, place.parent, samples)
     return None
 
 
-def _with_program(objects: Objects, above: Place | None, samples: Samples) -> Samples:
+def _with_program(objects: RObjects, above: Place | None, samples: ObjectDraws) -> ObjectDraws:
     """The samples, with a program that is completed from the enclosing object of brms or rstanarm.
 
     An object of brms says whether the draws are those of the prior. A program of rstanarm is one of many models, whose
@@ -77,10 +77,10 @@ def _with_program(objects: Objects, above: Place | None, samples: Samples) -> Sa
 
 
 SampleFields = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
-"""Fields of `Samples` after `where`, in order; None if the object has no draws."""
+"""Fields of `ObjectDraws` after `where`, in order; None if the object has no draws."""
 
 
-def _matrices(objects: Objects, nodes: list[int]) -> SampleFields:
+def _matrices(objects: RObjects, nodes: list[int]) -> SampleFields:
     """Chains that are matrices with one row per draw."""
     chains = []
     for node in nodes:
@@ -93,15 +93,15 @@ def _matrices(objects: Objects, nodes: list[int]) -> SampleFields:
     return (_stacked(chains), {}, {}, None, frozenset(nodes)) if chains else None
 
 
-def _coda_list(objects: Objects, node: int) -> SampleFields:
+def _coda_list(objects: RObjects, node: int) -> SampleFields:
     return _matrices(objects, [child for _, child in objects.elements(node)])
 
 
-def _coda(objects: Objects, node: int) -> SampleFields:
+def _coda(objects: RObjects, node: int) -> SampleFields:
     return _matrices(objects, [node])
 
 
-def _array(objects: Objects, node: int) -> SampleFields:
+def _array(objects: RObjects, node: int) -> SampleFields:
     values = np.asarray(objects.array(node), float)
     if values.ndim != 3:
         return None
@@ -111,7 +111,7 @@ def _array(objects: Objects, node: int) -> SampleFields:
     return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, None, frozenset([node])
 
 
-def _matrix(objects: Objects, node: int) -> SampleFields:
+def _matrix(objects: RObjects, node: int) -> SampleFields:
     result = _matrices(objects, [node])
     chains = objects.numbers(objects.attributes(node).get("nchains", 0))
     count = int(chains[0]) if len(chains) and np.isfinite(chains[0]) else 1
@@ -121,7 +121,7 @@ def _matrix(objects: Objects, node: int) -> SampleFields:
     return (columns, *result[1:]) if len(columns) == len(result[0]) else result
 
 
-def _table(objects: Objects, node: int) -> SampleFields:
+def _table(objects: RObjects, node: int) -> SampleFields:
     columns = {name: np.asarray(objects.numbers(child), float) for name, child in objects.elements(node)}
     unusual = {name for name in _COUNTERS & set(columns) if not _is_counter(columns, name)}
     used = frozenset(child for name, child in objects.elements(node) if name not in unusual)
@@ -147,7 +147,7 @@ def _is_counter(columns: Columns, name: str) -> bool:
     return np.array_equal(values, np.arange(len(chain)) - begins + 1)
 
 
-def _lists(objects: Objects, node: int) -> SampleFields:
+def _lists(objects: RObjects, node: int) -> SampleFields:
     chains, used = [], []
     for _, chain in objects.elements(node):
         elements = objects.elements(chain)
@@ -156,7 +156,7 @@ def _lists(objects: Objects, node: int) -> SampleFields:
     return (_stacked(chains), {}, {}, None, frozenset(used)) if chains and chains[0] else None
 
 
-def _variables(objects: Objects, node: int) -> SampleFields:
+def _variables(objects: RObjects, node: int) -> SampleFields:
     """A list of random variables, each an array whose first axis has the draws, chain after chain."""
     columns: Columns = {}
     used = []
@@ -177,7 +177,7 @@ def _variables(objects: Objects, node: int) -> SampleFields:
     return (columns, {}, {}, None, frozenset(used)) if columns else None
 
 
-def _stan(objects: Objects, node: int) -> SampleFields:
+def _stan(objects: RObjects, node: int) -> SampleFields:
     """A `stanfit`: chains as lists of vectors, which begin with the warm-up if it was saved."""
     simulation = objects.element(node, "@sim")
     samples = objects.element(simulation, "samples")
@@ -201,7 +201,7 @@ def _stan(objects: Objects, node: int) -> SampleFields:
     return _stacked(chains), _stacked(statistics), early, program, frozenset(used)
 
 
-def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
+def _renamed(objects: RObjects, simulation: int) -> dict[str, str]:
     """Entries of the program's variables by the names that brms gave them, `{"b_age": "b[1]"}`."""
     names = objects.texts(objects.element(simulation, "fnames_oi"))
     variables = objects.texts(objects.element(simulation, "pars_oi"))
@@ -217,12 +217,12 @@ def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
     return {new: old for new, old in zip(names, program_names, strict=True) if new != old}
 
 
-def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
+def _sizes(objects: RObjects, node: int) -> dict[str, tuple[int, ...]]:
     """Shapes of all variables of the program, which a `stanfit` stores."""
     return _shapes(objects, objects.element(node, "@par_dims"))
 
 
-def _shapes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
+def _shapes(objects: RObjects, node: int) -> dict[str, tuple[int, ...]]:
     result = {}
     for name, child in objects.elements(node):
         values = np.ravel(objects.numbers(child)).astype(float)

@@ -13,7 +13,7 @@ from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.estimation import locate, record_weights
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
-from bayesrecon.estimation.extent import Likelihood, located_fields
+from bayesrecon.estimation.extent import RecordLikelihood, located_fields
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import fit
 from bayesrecon.knowledge import check_knowledge
@@ -40,7 +40,7 @@ def test_a_law_too_wide_and_beside_the_data_is_moved_to_them(logistic):
     judge = record_weights.judge_of(embedding)
     for number in range(2):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
-        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, 0.3, 5, ("x",))
+        likelihood = RecordLikelihood(embedding, atoms, solved.basis, solved.target, judge, 0.3, 5, ("x",))
         law = likelihood.located(law, close=number > 0)
     mean, sd = data["x"].mean(axis=0), data["x"].std(axis=0)
     assert np.abs(law.centre["x"] - mean).max() < 0.35  # five standard errors of a mean of 200
@@ -90,7 +90,7 @@ def test_a_law_of_impossible_records_stays_where_it_is(logistic):
     atoms = evenly(release.size, 200)
     solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
     impossible = replace(record_weights.judge_of(embedding), metric=np.full_like(embedding.metric, np.nan))
-    likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, impossible, 0.3, 5, ("x",))
+    likelihood = RecordLikelihood(embedding, atoms, solved.basis, solved.target, impossible, 0.3, 5, ("x",))
     unusable = replace(law, accept=lambda records: np.zeros(len(records["y"]), bool))
     for near, start in itertools.product((True, False), (law, unusable)):
         found = likelihood.located(start, near)

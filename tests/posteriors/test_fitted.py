@@ -21,13 +21,13 @@ from bayesrecon.models import find, from_numpyro, load
 from bayesrecon.posteriors import fitted, from_draws, from_posteriordb, nuts
 from bayesrecon.posteriors.fitting.cache import cache_folder, cache_path
 from bayesrecon.posteriors.fitting.database import read_data
-from bayesrecon.posteriors.fitting.fitted import Run
+from bayesrecon.posteriors.fitting.fitted import NutsRun
 from bayesrecon.posteriors.fitting.nuts import check_records, convergence
 from bayesrecon.posteriors.readers import from_npz
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}
-FEW = Run(chains=2, draws=400, warmup=200)
+FEW = NutsRun(chains=2, draws=400, warmup=200)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_number_inside_the_program_is_part_of_the_key(cache):
 
 
 def test_warnings_stay_with_the_draws(cache, sampler):
-    run = Run(chains=2, draws=20, warmup=2)
+    run = NutsRun(chains=2, draws=20, warmup=2)
     built, lines = build(run=run)
     assert any("few effective draws" in note for note in built.notes)
     assert any("warning: few effective draws" in line for line in lines)
@@ -153,15 +153,15 @@ def test_a_chain_in_a_corner_is_sampled_again_once(cache, sampler, stuck):
 
 def test_refresh_builds_again(cache, sampler):
     for refresh in (False, True, False):
-        build(run=Run(seed=4), refresh=refresh)
+        build(run=NutsRun(seed=4), refresh=refresh)
     assert sampler.calls == [4, 4]
-    build(run=Run(seed=5))
+    build(run=NutsRun(seed=5))
     assert sampler.calls == [4, 4, 5]
     assert len(list(cache.iterdir())) == 2
 
 
 def test_a_damaged_file_says_what_to_do(cache, sampler):
-    few = Run(chains=1, draws=20, warmup=20)
+    few = NutsRun(chains=1, draws=20, warmup=20)
     build(run=few)
     (path,) = cache.iterdir()
     path.write_bytes(path.read_bytes()[:200])
@@ -173,11 +173,11 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path, sampler
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(BayesreconError, match=r"cannot write .*set BAYESRECON_CACHE"):
-        build(run=Run(chains=1, draws=20, warmup=20))
+        build(run=NutsRun(chains=1, draws=20, warmup=20))
 
 
 def test_lines_go_to_stderr(cache, sampler, capsys):
-    fitted("coins-coin", load("Rate_1_model"), COIN, Run(chains=1, draws=20, warmup=20))
+    fitted("coins-coin", load("Rate_1_model"), COIN, NutsRun(chains=1, draws=20, warmup=20))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("coins-coin: no draws yet; NUTS with 1 chains")
@@ -187,7 +187,7 @@ def test_lines_go_to_stderr(cache, sampler, capsys):
 def test_nuts_and_the_cache_give_the_same_draws(cache):
     model = load("Rate_1_model")
     direct = nuts(model, COIN, key=3, chains=1, draws=30, warmup=30, target_accept=0.9)
-    release, _ = build(run=Run(seed=3, chains=1, draws=30, warmup=30))
+    release, _ = build(run=NutsRun(seed=3, chains=1, draws=30, warmup=30))
     np.testing.assert_allclose(release.theta, direct.theta, rtol=1e-12)
 
 

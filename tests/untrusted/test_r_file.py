@@ -13,7 +13,7 @@ from r_written import FIXTURES, HOSTILE, ODD
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.r.places import INTERNAL
-from bayesrecon.posteriors.r.r_objects import Objects
+from bayesrecon.posteriors.r.r_objects import RObjects
 from bayesrecon.posteriors.r.rds import read_walk
 from bayesrecon.untrusted.r_file import RFile
 
@@ -23,7 +23,7 @@ SHOWN = INTERNAL | {"srcref"}
 
 
 def read(path):
-    return Objects(RFile(path).read())
+    return RObjects(RFile(path).read())
 
 
 def count(objects):

@@ -70,7 +70,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class AdamResult:
     """The result of a training run.
 
     Attributes:
@@ -97,7 +97,7 @@ def fit(
     description: str = "",
     checkpoint: Path | str | None = None,
     progress: Progress | None = None,
-) -> Fitted:
+) -> AdamResult:
     """Minimise the mean loss of batches.
 
     Adam (Kingma and Ba 2015) updates each parameter independently. So several networks can be trained at once.
@@ -169,7 +169,7 @@ def fit(
         if progress is not None:
             progress(label, number / schedule.epochs)
     params, state = current["best"]
-    return Fitted(params, state, best, losses)
+    return AdamResult(params, state, best, losses)
 
 
 def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -> str:

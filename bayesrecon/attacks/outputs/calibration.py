@@ -22,7 +22,7 @@ _VARIES = 1e-3  # fields with a larger spread, relative to the largest one, vary
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class CalibrationSplit:
     """Positions of the public records for the fit, for the calibration and for the check."""
 
     fit: np.ndarray
@@ -30,11 +30,11 @@ class Split:
     check: np.ndarray
 
 
-def split(size: int, rng: np.random.Generator) -> Split:
+def split(size: int, rng: np.random.Generator) -> CalibrationSplit:
     """Half of the records for the fit, a quarter for the calibration and a quarter for the check."""
     order = rng.permutation(size)
     half, rest = size // 2, size - size // 2
-    return Split(order[:half], order[half : half + rest // 2], order[half + rest // 2 :])
+    return CalibrationSplit(order[:half], order[half : half + rest // 2], order[half + rest // 2 :])
 
 
 @dataclass(frozen=True, eq=False)

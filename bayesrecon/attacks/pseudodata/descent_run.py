@@ -31,7 +31,7 @@ _STRIDE = 100  # steps of Adam between two rows of the trace
 
 
 @dataclass
-class Run:
+class DescentRun:
     """A descent.
 
     Attributes:

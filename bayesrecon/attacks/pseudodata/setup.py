@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
-from bayesrecon.attacks.pseudodata.descent_run import Run
+from bayesrecon.attacks.pseudodata.descent_run import DescentRun
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.start import make_support
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
@@ -58,7 +58,7 @@ class Setup:
 
 def reconstruct_with(
     setup: Setup,
-    descend: Callable[[Run, np.ndarray], None],
+    descend: Callable[[DescentRun, np.ndarray], None],
     release: Release,
     knows: Knows,
     key: Key,
@@ -77,7 +77,9 @@ def reconstruct_with(
     fields, known = problem.knowledge.fields, problem.knowledge.known
     shapes = {k: f.shape for k, f in fields.items() if k not in known} or {k: f.shape for k, f in fields.items()}
     features = Features(problem.embedding, problem.solved, target)
-    run = Run(problem, features, support, Trace(shapes), setup.tolerance, progress, regulariser=setup.regulariser)
+    run = DescentRun(
+        problem, features, support, Trace(shapes), setup.tolerance, progress, regulariser=setup.regulariser
+    )
     description = {
         "release": release.name,
         "draws": release.size,

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.attacks.records.calibration import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.candidates import (
     Around,
-    Candidates,
+    CandidateValues,
     PriorPrediction,
     Readout,
     candidates_of,
@@ -19,8 +19,8 @@ from bayesrecon.attacks.records.candidates import (
 )
 from bayesrecon.attacks.records.dense import units_of
 from bayesrecon.attacks.records.row_parameters import make_slots
-from bayesrecon.attacks.records.rows import Rows, make_rows
-from bayesrecon.attacks.records.solution_noise import Noise, noise_of
+from bayesrecon.attacks.records.rows import KnownRows, make_rows
+from bayesrecon.attacks.records.solution_noise import SolutionNoise, noise_of
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.divergence.metrics import Metric, in_coordinates, metric_factor
@@ -165,7 +165,9 @@ def _visibility(system: System, read: Readout) -> np.ndarray:
     return np.clip(((scaled.T @ system.visible) ** 2).sum(axis=1) / total, 0, 1)
 
 
-def _error_inflation(system: System, noise: Noise, columns: "csc_array", variance: np.ndarray) -> tuple[float, float]:
+def _error_inflation(
+    system: System, noise: SolutionNoise, columns: "csc_array", variance: np.ndarray
+) -> tuple[float, float]:
     """Ratios of actual to stated squared errors, from the disagreement of the two halves of the draws.
 
     The first ratio is that of the functionals `columns (M, S)`. It is one if there are too few of them. The second one
@@ -181,7 +183,12 @@ def _error_inflation(system: System, noise: Noise, columns: "csc_array", varianc
 
 
 def _probabilities(
-    system: System, noise: Noise, scale: float, rows: Rows, options: Candidates, rng: np.random.Generator
+    system: System,
+    noise: SolutionNoise,
+    scale: float,
+    rows: KnownRows,
+    options: CandidateValues,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, list[str]]:
     """Probabilities of the candidates, `(N, C)`, calibrated on simulated tables, or a warning if they are not."""
     values = options.amplitudes, options.log_prior

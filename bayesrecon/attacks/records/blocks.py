@@ -37,7 +37,7 @@ class NotSolved(BayesreconError):
 
 
 @dataclass(frozen=True)
-class Group:
+class BlockGroup:
     """Blocks of one size: rows `index (g, s)` and their `values (g, s, s)`."""
 
     index: Int[np.ndarray, "g s"]
@@ -48,20 +48,20 @@ class Group:
 class Blocks:
     """A sum `(M, M)` of block-diagonal layers. Each layer is a tuple of groups that have no row in common.
 
-    >>> one = Group(np.array([[0, 1]]), np.array([[[2.0, 1.0], [1.0, 2.0]]]))
+    >>> one = BlockGroup(np.array([[0, 1]]), np.array([[[2.0, 1.0], [1.0, 2.0]]]))
     >>> (Blocks(2, ((one,),)) @ np.array([1.0, 0.0])).tolist()
     [2.0, 1.0]
     """
 
     size: int
-    layers: tuple[tuple[Group, ...], ...]
+    layers: tuple[tuple[BlockGroup, ...], ...]
 
     def with_(self, other: "Blocks", change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "Blocks":
         """Combine the entries with those of a sum with the same blocks."""
         layers = []
         for groups, other_groups in zip(self.layers, other.layers, strict=True):
             pairs = zip(groups, other_groups, strict=True)
-            layers.append(tuple(Group(a.index, change(a.values, b.values)) for a, b in pairs))
+            layers.append(tuple(BlockGroup(a.index, change(a.values, b.values)) for a, b in pairs))
         return Blocks(self.size, tuple(layers))
 
     def times(self, factor: float) -> "Blocks":
@@ -133,7 +133,7 @@ class Blocks:
         diagonals = self.diagonals()
         sites = diagonals.copy() if start is None else start.copy()
         variance = np.zeros(self.size)
-        layers: list[tuple[Group, ...]] = [()] * len(self.layers)
+        layers: list[tuple[BlockGroup, ...]] = [()] * len(self.layers)
         for _ in range(_SWEEPS if start is None else 1):
             previous = variance
             for i, layer in enumerate(self.layers):
@@ -180,13 +180,13 @@ def layered(sets: Sequence[np.ndarray], values: Sequence[np.ndarray], size: int)
         occupied[layer][rows] = True
         layers[layer].setdefault(len(rows), []).append(i)
 
-    def group(indices: list[int]) -> Group:
-        return Group(np.stack([sets[i] for i in indices]), np.stack([values[i] for i in indices]))
+    def group(indices: list[int]) -> BlockGroup:
+        return BlockGroup(np.stack([sets[i] for i in indices]), np.stack([values[i] for i in indices]))
 
     return Blocks(size, tuple(tuple(group(indices) for indices in sizes.values()) for sizes in layers))
 
 
-def _inverse(group: Group, added: np.ndarray) -> Group:
+def _inverse(group: BlockGroup, added: np.ndarray) -> BlockGroup:
     """Inverses of the blocks with the diagonal `added (M,)`."""
     result = group.values.copy()
     diagonal_ = np.arange(group.index.shape[1])
@@ -200,4 +200,4 @@ def _inverse(group: Group, added: np.ndarray) -> Group:
         lower_part, diagonal = np.tril(lower, -1), np.diag(lower).copy()
         np.add(lower_part, lower_part.T, out=block)
         block[diagonal_, diagonal_] = diagonal
-    return Group(group.index, result)
+    return BlockGroup(group.index, result)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
-from bayesrecon.attacks.records.rows import Rows
+from bayesrecon.attacks.records.rows import KnownRows
 
 _ROWS = 4000  # number of simulated rows: enough to see an error rate of one in a thousand
 _FEWEST, _MOST = 2, 8  # numbers of simulated tables
@@ -20,13 +20,13 @@ _LARGE, _HUGE = 5000, 20_000  # with more rows there is one simulated table, and
 _ABOVE = 1e-9  # smallest difference between the probabilities of the most probable value and the next one
 
 
-def repeats_affordable(rows: Rows) -> bool:
+def repeats_affordable(rows: KnownRows) -> bool:
     """Whether a table with this many rows is decoded more than once."""
     return rows.count <= _HUGE
 
 
 def simulated_tables(
-    rows: Rows, amplitudes: np.ndarray, prior: np.ndarray, noise: Float[np.ndarray, " M"], rng: np.random.Generator
+    rows: KnownRows, amplitudes: np.ndarray, prior: np.ndarray, noise: Float[np.ndarray, " M"], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tables of candidates drawn from the model's probabilities, `(S, N)`, and their noisy solutions, `(S, M)`.
 

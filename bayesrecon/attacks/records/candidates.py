@@ -9,7 +9,7 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Shaped
 
 from bayesrecon.attacks.records.row_parameters import RowParameters
-from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
+from bayesrecon.attacks.records.rows import KnownRows, amplitudes_of, combinations
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.score import log_liks, slopes
 from bayesrecon.model import Records, simulated
@@ -68,7 +68,7 @@ class PriorPrediction:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateValues:
     """Candidate values of the rows.
 
     Attributes:
@@ -93,7 +93,7 @@ class Candidates:
         return values[rows, best], marginal[rows, best], np.einsum("nd,nd->n", equal[rows, best], self.prior)
 
 
-def readout(release: Release, rows: Rows, slots: RowParameters, rng: np.random.Generator) -> Readout:
+def readout(release: Release, rows: KnownRows, slots: RowParameters, rng: np.random.Generator) -> Readout:
     """Fit the unknown fields as affine functions of the amplitudes."""
     probes = combinations(rows.unknown)
     if probes is None:
@@ -135,8 +135,8 @@ def readout(release: Release, rows: Rows, slots: RowParameters, rng: np.random.G
 
 
 def candidates_of(
-    release: Release, rows: Rows, slots: RowParameters, read: Readout, around: Around, expected: Around
-) -> Candidates | None:
+    release: Release, rows: KnownRows, slots: RowParameters, read: Readout, around: Around, expected: Around
+) -> CandidateValues | None:
     """All combinations of values if there are few, or else those in windows; None if there are too many.
 
     Args:
@@ -164,10 +164,10 @@ def candidates_of(
     if expected_grid is not None:
         all_values, valid = expected_grid
         total = np.logaddexp.reduce(np.where(valid, _averages(release, rows, all_values)[1], -np.inf), axis=1)
-    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, np.exp(log_mean - total[:, None]))
+    return CandidateValues(values, np.where(legal[:, :, None], s, 0.0), log_prior, np.exp(log_mean - total[:, None]))
 
 
-def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def _averages(release: Release, rows: KnownRows, values: Records, draws: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Mean log likelihoods of values `{field: (N, C)}`, and logarithms of their mean likelihoods, `(N, C)` each.
 
     The means are over the draws. NaN becomes minus infinity. A power of the likelihood is not applied.
@@ -185,7 +185,7 @@ def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> 
 
 
 def prior_predictions(
-    release: Release, rows: Rows, read: Readout, rng: np.random.Generator
+    release: Release, rows: KnownRows, read: Readout, rng: np.random.Generator
 ) -> dict[str, PriorPrediction]:
     """Predictions by field. They have no value if the model does not simulate all fields."""
     model, n = release.model, rows.count
@@ -216,7 +216,9 @@ def prior_predictions(
     return result
 
 
-def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+def _simulated_moments(
+    release: Release, rows: KnownRows, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Posterior predictive means and standard deviations of the unknown fields, `(N, k)` each.
 
     A standard deviation is infinite if it is not a number. The result is None if the model does not simulate one of
@@ -240,7 +242,7 @@ def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -
     return shift + mean, np.nan_to_num(np.sqrt(square / atoms.size - mean**2), nan=np.inf)
 
 
-def _amplitudes(release: Release, rows: Rows, slots: RowParameters, values: Records) -> np.ndarray:
+def _amplitudes(release: Release, rows: KnownRows, slots: RowParameters, values: Records) -> np.ndarray:
     """Amplitudes `(N, C, p)` of values `{field: (N, C)}`; not finite for illegal values."""
     n, choices = next(iter(values.values())).shape
     theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
@@ -263,7 +265,7 @@ def _amplitudes(release: Release, rows: Rows, slots: RowParameters, values: Reco
     return np.concatenate(result)
 
 
-def _windows(rows: Rows, centre: np.ndarray, sd: np.ndarray) -> tuple[Records, np.ndarray] | None:
+def _windows(rows: KnownRows, centre: np.ndarray, sd: np.ndarray) -> tuple[Records, np.ndarray] | None:
     """Whole numbers around `centre`, `{field: (N, C)}`, and a mask `(N, C)` that is False for padding."""
     if not np.isfinite(centre).all():
         return None

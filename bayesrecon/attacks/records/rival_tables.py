@@ -17,7 +17,7 @@ _BETTER = 1e-6  # smallest gain of a better table: less is rounding
 _CERTAIN = 0.9  # probability above which a value counts as certain
 
 
-class Table:
+class BinaryTable:
     """A table of two-valued rows with the gains in log probability of flipping them, `(N,)`."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Table:
         return result
 
 
-def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarray, np.ndarray]:
+def odds_against(table: BinaryTable, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarray, np.ndarray]:
     """The best table found, `(N,)`, and for each row the odds (at most one) of the best table with another value.
 
     Args:
@@ -103,7 +103,7 @@ def odds_against(table: Table, chosen: Int[np.ndarray, " N"]) -> tuple[np.ndarra
     return table.chosen, np.exp(log_odds)
 
 
-def with_rival_tables(table: Table, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
+def with_rival_tables(table: BinaryTable, probability: np.ndarray) -> Float[np.ndarray, "N 2"]:
     """Probabilities `(N, 2)`, lowered by the probabilities of rival tables.
 
     If the best table has another value of a row, both values get one half. The value of the best table comes first if

@@ -34,7 +34,7 @@ _MOST_CANDIDATES = 256  # with more values of a row, they are sampled instead of
 
 
 @dataclass(frozen=True)
-class Rows:
+class KnownRows:
     """The known rows, their unknown fields, and the anchors.
 
     Attributes:
@@ -91,7 +91,7 @@ class Rows:
         return {**known, **values}
 
 
-def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rng: np.random.Generator) -> Rows:
+def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rng: np.random.Generator) -> KnownRows:
     """Find anchors: values whose scores span the scores of all values on all rows.
 
     Raises `BayesreconError` if an unknown field is not scalar, or none of its values affects the posterior.
@@ -127,11 +127,11 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
             chosen = sorted(int(i) + 1 for i in order[:rank])
     if not chosen:
         raise BayesreconError(f"no value of {', '.join(unknown)} affects the posterior: it cannot be recovered")
-    rows = Rows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()}, np.ones((count, len(chosen)), bool))
+    rows = KnownRows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()}, np.ones((count, len(chosen)), bool))
     return replace(rows, distinct=_distinct(release, rows))
 
 
-def _distinct(release: Release, rows: Rows) -> np.ndarray:
+def _distinct(release: Release, rows: KnownRows) -> np.ndarray:
     """Which features are linearly independent of the previous ones of their row over the draws, up to constants."""
     n, p = rows.distinct.shape
     theta = np.asarray(release.theta)

@@ -17,8 +17,8 @@ from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layere
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
-from bayesrecon.attacks.records.rival_tables import Table, with_rival_tables
-from bayesrecon.attacks.records.rows import Rows
+from bayesrecon.attacks.records.rival_tables import BinaryTable, with_rival_tables
+from bayesrecon.attacks.records.rows import KnownRows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import check_memory
@@ -36,7 +36,7 @@ _OFF = 0.1  # largest relative deviation of the ratio of exact to approximate va
 Solutions = Sequence[np.ndarray] | np.ndarray
 
 
-class Noise(Protocol):
+class SolutionNoise(Protocol):
     """Precision of the solution per draw."""
 
     @property
@@ -53,7 +53,7 @@ class Noise(Protocol):
         ...
 
     def probabilities(
-        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+        self, scale: float, rows: KnownRows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> list[np.ndarray]:
         """Probabilities `(N, C)` of candidates for each solution `(M,)`, given `scale` independent draws.
 
@@ -62,7 +62,7 @@ class Noise(Protocol):
         ...
 
 
-def noise_of(system: System) -> Noise:
+def noise_of(system: System) -> SolutionNoise:
     """Noise with a precision in layers if the approximate inverse is accurate, or else as one array.
 
     Raises:
@@ -115,7 +115,7 @@ class DenseNoise:
         return float(x @ self.precision @ x)
 
     def probabilities(
-        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+        self, scale: float, rows: KnownRows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> list[np.ndarray]:
         precision = self.precision
         precision *= scale
@@ -127,7 +127,9 @@ class DenseNoise:
             probability = decode(precision, solution, amplitudes, log_prior)
             if not two_valued:
                 return probability
-            return with_rival_tables(Table(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability)
+            return with_rival_tables(
+                BinaryTable(single_layer, 1.0, solution, amplitudes[:, :, 0], log_prior), probability
+            )
 
         return [decoded(rows.padded(solution).ravel()) for solution in solutions]
 
@@ -156,7 +158,7 @@ class LayeredNoise:
         return float(x @ (self.precision @ x))
 
     def probabilities(
-        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+        self, scale: float, rows: KnownRows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> list[np.ndarray]:
         candidates, two_valued = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
 
@@ -164,7 +166,7 @@ class LayeredNoise:
             probability = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
             if not two_valued:
                 return probability
-            return with_rival_tables(Table(self.precision, scale, solution, candidates, log_prior), probability)
+            return with_rival_tables(BinaryTable(self.precision, scale, solution, candidates, log_prior), probability)
 
         try:
             return [decoded(solution) for solution in solutions]

@@ -26,7 +26,7 @@ _LARGE = 1e24  # objective if the likelihood is not finite
 
 
 @dataclass(frozen=True)
-class Layout:
+class EntryLayout:
     """The free entries of a record, stacked as `u (F,)` in units of their spread.
 
     Attributes:
@@ -48,7 +48,7 @@ class Layout:
         return parts
 
 
-class Box(NamedTuple):
+class FreeEntries(NamedTuple):
     """Location, scale and bounds of the free entries, `(F,)` each. Bounds are in units of the scale."""
 
     centre: np.ndarray
@@ -60,10 +60,10 @@ class Box(NamedTuple):
 @partial(jax.jit, static_argnames=("model", "layout", "likelihood"))
 def _descend(
     model: Model,
-    layout: Layout,
+    layout: EntryLayout,
     likelihood: bool,
     steps: Array,
-    box: Box,
+    box: FreeEntries,
     theta: Array,
     columns: Array | Records,
     noise: Array,
@@ -124,7 +124,7 @@ def _descend(
     return jax.vmap(of_record)(u, columns, noise, fixed)
 
 
-class Columns:
+class ReleasedColumns:
     """The columns of a release.
 
     Attributes:
@@ -151,7 +151,7 @@ class Columns:
         self.enumerated = [name for name in self.unknown if fields[name].domain.kind == "levels"]
         moved = tuple(name for name in self.unknown if name not in self.enumerated)
         self.combinations = _combinations({name: fields[name] for name in self.enumerated})
-        self.layout = Layout(tuple((name, spec.shape) for name, spec in fields.items()), moved)
+        self.layout = EntryLayout(tuple((name, spec.shape) for name, spec in fields.items()), moved)
         self.box = _box(reference, moved)
 
     def fixed(self, rows: np.ndarray, level: np.ndarray) -> Records:
@@ -192,7 +192,7 @@ class Columns:
         return u, cost, information
 
 
-def _box(reference: Reference, moved: tuple[str, ...]) -> Box:
+def _box(reference: Reference, moved: tuple[str, ...]) -> FreeEntries:
     parts: list[list[np.ndarray]] = [[], [], [], []]
     for name, spec in reference.fields.items():
         if name in moved:
@@ -203,7 +203,7 @@ def _box(reference: Reference, moved: tuple[str, ...]) -> Box:
             ends = ((spec.domain.low - c) / s + 1e-9, (spec.domain.high - c) / s - 1e-9)
             for part, value in zip(parts, (c, s, *ends), strict=True):
                 part.append(value)
-    return Box(*(np.concatenate(part) if part else np.zeros(0) for part in parts))
+    return FreeEntries(*(np.concatenate(part) if part else np.zeros(0) for part in parts))
 
 
 def _combinations(fields: Mapping[str, Field]) -> list[Records]:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.sidechannels.levenberg import Box, Columns, Layout, errors_of
+from bayesrecon.attacks.sidechannels.levenberg import EntryLayout, FreeEntries, ReleasedColumns, errors_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Records
@@ -77,7 +77,7 @@ def invert_columns(
     Raises:
         BayesreconError: there are too many combinations of values to enumerate.
     """
-    problem = Columns(model, theta, columns, noise, reference, likelihood)
+    problem = ReleasedColumns(model, theta, columns, noise, reference, likelihood)
     all_columns = np.arange(len(noise))
     result = _solve(problem, all_columns, starts, 1.0, rng)
     misfitting = np.flatnonzero(~(result.misfit < _LOST))
@@ -134,7 +134,14 @@ def linear_response(
 
 @partial(jax.jit, static_argnames=("model", "layout"))
 def _response(
-    model: Model, layout: Layout, box: Box, theta: Array, errors: Array, noise: Array, u: Array, fixed: Records
+    model: Model,
+    layout: EntryLayout,
+    box: FreeEntries,
+    theta: Array,
+    errors: Array,
+    noise: Array,
+    u: Array,
+    fixed: Records,
 ) -> jax.Array:
     def of_record(u: Array, error: Array, sd: Array, fix: Records) -> jax.Array:
         def values(w: Array) -> jax.Array:
@@ -154,10 +161,10 @@ def _columns_of(
     columns: np.ndarray,
     noise: np.ndarray,
     reference: Reference,
-) -> tuple[Columns, np.ndarray, np.ndarray]:
+) -> tuple[ReleasedColumns, np.ndarray, np.ndarray]:
     """The columns of chosen records, with their free entries and their combinations of levels."""
     known = {k: np.asarray(v)[chosen] for k, v in reference.known.items()}
-    problem = Columns(model, theta, columns, noise, replace(reference, known=known), False)
+    problem = ReleasedColumns(model, theta, columns, noise, replace(reference, known=known), False)
     level = np.array([_level_of(problem, solution, int(name)) for name in chosen])
     entries = [
         np.asarray(solution.records[name], float)[chosen].reshape(len(chosen), -1) for name in problem.layout.moved
@@ -166,7 +173,7 @@ def _columns_of(
     return problem, (values - problem.box.centre) / problem.box.scale, level
 
 
-def _level_of(problem: Columns, solution: PreImages, n: int) -> int:
+def _level_of(problem: ReleasedColumns, solution: PreImages, n: int) -> int:
     """Number of the combination of enumerated fields that a record has."""
     for i, combination in enumerate(problem.combinations):
         if all(np.array_equal(combination[name], solution.records[name][n]) for name in problem.enumerated):
@@ -174,7 +181,9 @@ def _level_of(problem: Columns, solution: PreImages, n: int) -> int:
     raise AssertionError("a record was enumerated")
 
 
-def _solve(problem: Columns, chosen: np.ndarray, starts: int, spread: float, rng: np.random.Generator) -> PreImages:
+def _solve(
+    problem: ReleasedColumns, chosen: np.ndarray, starts: int, spread: float, rng: np.random.Generator
+) -> PreImages:
     """Records of the chosen columns. All starts use a few draws, and the best two of them all draws."""
     width, draws, count = len(problem.box.centre), len(problem.theta), len(chosen)
     used = np.flatnonzero(problem.noise[chosen[0]] < IGNORED)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.table import Table
 
-    from bayesrecon.posteriors.fitting.fitted import Run
+    from bayesrecon.posteriors.fitting.fitted import NutsRun
     from bayesrecon.posteriors.fitting.nuts import ChainMethod, Convergence
     from bayesrecon.releases import PosteriorDraws
 
@@ -64,7 +64,7 @@ def fit(
     (BAYESRECON_CACHE), where every command finds it by name.
     """
     from bayesrecon.cli import console
-    from bayesrecon.posteriors.fitting.fitted import Run
+    from bayesrecon.posteriors.fitting.fitted import NutsRun
     from bayesrecon.posteriors.fitting.nuts import check_run, convergence
 
     if out is not None:
@@ -74,13 +74,13 @@ def fit(
     if data is None:
         if response or covariates or settings or method != "auto":
             raise BayesreconError("--response, --covariates, --settings and --chain-method need DATA, see --help")
-        run = Run(
+        run = NutsRun(
             seed,
             chains,
-            Run.draws if draws is None else draws,
+            NutsRun.draws if draws is None else draws,
             warmup,
             thin,
-            Run.target_accept if target_accept is None else target_accept,
+            NutsRun.target_accept if target_accept is None else target_accept,
         )
         release = _by_name(model, run, refresh)
     else:
@@ -140,7 +140,7 @@ def _chain_method(name: str) -> "ChainMethod":
     raise BayesreconError(f"--chain-method {name}: expected auto, vectorized, parallel or sequential")
 
 
-def _by_name(name: str, run: "Run", refresh: bool) -> "PosteriorDraws":
+def _by_name(name: str, run: "NutsRun", refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
     from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database, posterior_info
     from bayesrecon.posteriors.fitting.fitted import fitted

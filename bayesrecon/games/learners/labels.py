@@ -7,14 +7,14 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner
+from bayesrecon.games.learner import FittedModel, Learner
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """A model that shows only its most likely class, as a one in the class's column and zeros elsewhere."""
 
-    model: Fitted
+    model: FittedModel
     classes: int
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

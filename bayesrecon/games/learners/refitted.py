@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
-from bayesrecon.games.learner import Estimator, ScikitLearner
+from bayesrecon.games.learner import ScikitEstimator, ScikitLearner
 
 
 def lasso(classes: int) -> ScikitLearner:
@@ -56,7 +56,7 @@ def mlp(classes: int) -> ScikitLearner:
     return _by_response(name, classes, regressor, classifier)
 
 
-def _by_response(name: str, classes: int, regressor: Estimator, classifier: Estimator) -> ScikitLearner:
+def _by_response(name: str, classes: int, regressor: ScikitEstimator, classifier: ScikitEstimator) -> ScikitLearner:
     return ScikitLearner(name, classifier, PROBABILITIES) if classes else ScikitLearner(name, regressor, VALUES)
 
 

@@ -28,7 +28,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.architectures import Tree
 from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.rate_intervals import Interval
+from bayesrecon.evaluate.rate_intervals import ConfidenceInterval
 from bayesrecon.games.vicious.network import NetworkClassifier
 from bayesrecon.precision import in_float32
 
@@ -184,7 +184,7 @@ def _gain(x: np.ndarray, z: np.ndarray, centred: np.ndarray) -> float:
     return float(10 * np.log10(errors[0] / errors[1]))
 
 
-def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.95) -> Interval:
+def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.95) -> ConfidenceInterval:
     """Area under the ROC curve: the share of pairs in which the vicious model has the larger score. Ties count half.
 
     The interval over models is Newcombe's (2006, method 5). It uses Hanley and McNeil's variance at the candidate area,
@@ -215,6 +215,6 @@ def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.
         root: Any = scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer)
         return float(root)
 
-    return Interval(
+    return ConfidenceInterval(
         area, 0.0 if area == 0 else limit(area - 1e-9, 1e-9), 1.0 if area == 1 else limit(area + 1e-9, 1 - 1e-9)
     )

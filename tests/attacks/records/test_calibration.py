@@ -7,9 +7,9 @@ import pytest
 
 from bayesrecon.attacks.records import calibration
 from bayesrecon.attacks.records.calibration import calibrated, repeats_affordable, simulated_tables
-from bayesrecon.attacks.records.rows import Rows
+from bayesrecon.attacks.records.rows import KnownRows
 
-ROWS = Rows({"person": np.arange(500)}, {}, {"y": np.array([0.0, 1.0, 2.0])}, np.ones((500, 2), bool))
+ROWS = KnownRows({"person": np.arange(500)}, {}, {"y": np.array([0.0, 1.0, 2.0])}, np.ones((500, 2), bool))
 
 
 def test_tables_are_drawn_by_the_models_probabilities():

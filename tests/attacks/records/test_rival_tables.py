@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.attacks.records.blocks import layered
-from bayesrecon.attacks.records.rival_tables import Table, odds_against, with_rival_tables
+from bayesrecon.attacks.records.rival_tables import BinaryTable, odds_against, with_rival_tables
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def table():
     truth = np.array([1, 0, 1, 0, 1, 1, 0, 0, 1])
     solution = truth + 0.1 * np.random.default_rng(3).normal(size=9)
     candidates, log_prior = np.tile([[0.0, 1.0]], (9, 1)), np.log(np.random.default_rng(1).dirichlet([5, 5], 9))
-    return Table(precision, 40.0, solution, candidates, log_prior), solution, log_prior
+    return BinaryTable(precision, 40.0, solution, candidates, log_prior), solution, log_prior
 
 
 def energies(table, solution, log_prior):
