@@ -96,7 +96,9 @@ class Walk:
         self._seen: dict[int, object] = {}  # by id; keeping the objects prevents that an id is used again
         self._names: dict[str, tuple[Place, str]] = {}
         self._roots: list[object] = []
+        self._visited: set[int] = set()
         self._read: set[int] = set()
+        self._taken: dict[int, str] = {}  # the place of the table that has the whole content of a description
 
     def over(self, root: object, where: str = "") -> None:
         """Add all items below a description, whose own place is `where`."""
@@ -112,8 +114,9 @@ class Walk:
                     continue
                 break
             if isinstance(node, _NODES):
-                if id(node) in self._seen:
+                if id(node) in self._visited or self._is_taken(node, place):
                     continue
+                self._visited.add(id(node))
                 self._seen[id(node)] = node
             children: list[Child] = []
             try:
@@ -132,6 +135,10 @@ class Walk:
         self._names = {}
         if not self.unread and (lost := sum(1 for node in _all_below(self._roots) if id(node) not in self._seen)):
             self.unread.append(("the object", f"{lost} of its parts were not searched"))
+
+    def _is_taken(self, node: object, place: Place) -> bool:
+        """Whether a table has the whole content of a description, which is listed at other places all the same."""
+        return id(node) in self._taken and place.where.startswith(self._taken[id(node)])
 
     def _take(self, node: object) -> None:
         """Note that everything below a description was read with it."""
@@ -186,6 +193,7 @@ class Walk:
                 self._array(place.part(name) if name else place, values, kind, "labels" if label else "array")
             for part in _all_below([node]):
                 if id(part) in table.taken:
+                    self._taken.setdefault(id(part), place.where)
                     self._take(part)
         elif place.where not in self.objects:
             self.objects[place.where] = node
