@@ -198,7 +198,7 @@ class Values:
         """The logarithm of the largest likelihood of each level under a histogram, whose frequent levels are alone."""
         bins = int(np.ceil(2 * self.size ** (1 / 3)))
         ends = np.searchsorted(np.cumsum(self.counts), np.arange(bins) * self.size / bins, "right")
-        alone = self.levels[self.counts > self.size / bins / 2]
+        alone = self.levels[self.counts > max(self.size / bins / 2, 1)]
         edges = np.unique(
             np.concatenate([self.levels[ends], alone, alone + 1, self.levels[[0]], self.levels[[-1]] + 1])
         )

@@ -91,6 +91,13 @@ def _false_matches(size, length, rng, others):
     return [(name, found) for name, values in arrays.items() if (found := named(values))]
 
 
+def test_exact_copies_are_found_from_eight_records_on():
+    for size in range(8, 16):
+        assert all(_matched(_reals(size), change) for change in (np.copy, np.sort)), size
+    for size in range(20, 40, 5):
+        assert all(_matched(_ages(size), change) for change in (np.copy, np.sort)), size
+
+
 def _drifting(size, rng):
     """Columns, and arrays, that rise or drift, or are regular."""
     return {
