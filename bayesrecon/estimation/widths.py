@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from bayesrecon.diagnostics import Z95
 from bayesrecon.results.row import Row
 
+_DIVISOR = 0.25  # largest relative standard error of a divisor by which ratios can be linearised
+
 
 def too_wide(rows: Sequence[Row]) -> set[str]:
     """Names of statistics whose interval, from their standard error, is wider than the statistic's own scale.
 
     The scale of a count or a variance is its value, that of a category's count the mean count of all categories, that
     of a mean the standard deviation of its field, that of a covariance the product of two. Others have none. If the
-    number of records is too wide, so are means, variances and covariances: they are ratios by it, whose errors are then
-    not normal, however small they look.
+    standard error of the number of records is above a quarter of it, means, variances and covariances are too wide:
+    they are ratios by it, whose errors are then not normal, however small they look.
 
     >>> sorted(too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)]))
     ['mean(y)', 'n', 'var(y)']
@@ -43,7 +45,7 @@ def too_wide(rows: Sequence[Row]) -> set[str]:
         size = scale(row.name)
         if row.se and size is not None and Z95 * row.se > size:
             wide.add(row.name)
-    if "n" in wide:
+    if any(row.name == "n" and row.se and row.estimate and row.se > _DIVISOR * abs(row.estimate) for row in rows):
         wide |= {row.name for row in rows if row.se and row.name.startswith(("mean(", "var(", "cov("))}
     return wide
 
