@@ -30,6 +30,8 @@ LEARNERS = {
     "SVM, decision values": "decision values in place of calibrated probabilities", "forest, one seed":
     "one seed for both trainings", "logistic, liblinear, standardised":
     "one-against-the-rest liblinear on standardised columns", "forest of 100 trees": "100 trees in place of 10",
+    "MLP, one seed": "one seed for both trainings",
+    "SVM, Platt, one seed": "libsvm's own probabilities, one seed for both trainings",
 }  # fmt: skip
 INVERTED = {
     "diabetes": ("whole table", ("2859.7", "3001.7", "829.8")),
