@@ -92,7 +92,7 @@ def difference_findings(
         if open_:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             closed.append(NotRun(KIND, reason, remedy, tuple(open_)))
-    if not findings:
+    if not findings and sum(map(bool, grams.values())) > 1:
         findings = [_nothing(result, tuple(grams))]
     return findings, closed, {frozenset((one.whole, *one.parts)) for one in possible}
 
@@ -228,5 +228,5 @@ def _nothing(result: Search, names: tuple[str, ...]) -> Finding:
         f"{count} {word}{'s' * (count != 1)}" for count, word in ((result.pairs, "pair"), (result.triples, "triple"))
     )
     tried = f"{pairs} and {triples} of {len(names)} tables have nearly as many records"
-    summary = f"{tried}, and the totals of none of them differ as those of one or a few records would"
+    summary = f"{tried}, and the printed digits of none of them show that one or a few records are between"
     return Finding(KIND, "info", "no relation found between the tables", names, summary, "all tables")

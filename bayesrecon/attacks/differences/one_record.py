@@ -32,6 +32,7 @@ _LARGEST = 3.0  # correction, in standard deviations; they are drawn decade by d
 _HOPELESS = 3e3  # first approximation of a misfit, above which it is not computed
 _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
+_COARSE = 0.25  # standard error of a sum, in standard deviations, above which squares are not used
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
 
 
@@ -121,6 +122,9 @@ def between(
     evidence = problem.evidence(v, covariance, misfit) - apart
     if comparisons is not None and (chi2.sf(misfit, freedom) < _REJECTED or evidence < least):
         return None
+    alone = np.sqrt(np.diag(problem.errors)[: len(v)])
+    if (alone > _COARSE).any():  # squares may then have several solutions, and sums have one
+        v, covariance = problem.difference[: len(v)], problem.errors[: len(v), : len(v)]
     half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
     return Between(
@@ -281,7 +285,7 @@ class _Problem:
         (i, j), eye = self.products, np.eye(k)
         change = np.concatenate([-(v[i, None] * eye[j] + v[j, None] * eye[i]), np.eye(len(i))], axis=1)
         screen = np.linalg.pinv(change @ self.errors @ change.T, hermitian=True)
-        least = max(float(half.min()), 1e-6)
+        least = min(max(float(half.min()), 1e-6), 0.1 * _LARGEST)
         ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
         for band in (None, *pairwise(ends)):
             w = rng.normal(size=(_SAMPLES, k)) @ factor.T
