@@ -4,7 +4,7 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon import HRec
-from bayesrecon.attacks.deletion.baselines import changed_most
+from bayesrecon.attacks.deletion.prepared import changed_most
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.posteriors import train_network
 from benchmarks.deletion.network_deletion import PRIVATE, answers, digits_model, parameters, split

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import bayesrecon
 from bayesrecon import HRec
-from bayesrecon.attacks.deletion.baselines import changed_most
+from bayesrecon.attacks.deletion.prepared import changed_most
 from bayesrecon.evaluate import clopper_pearson, cosine_similarity
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network

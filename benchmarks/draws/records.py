@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import bayesrecon
-from bayesrecon.attacks.records import layers
+from bayesrecon.attacks.records import system as layers
 from bayesrecon.evaluate import score_records
 from bayesrecon.models import load
 from bayesrecon.types import PosteriorDraws

@@ -1,5 +1,7 @@
 """Files of R: `.rds`, `.RData`, `.rda`."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,15 +9,16 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
-from bayesrecon.posteriors.r.places import PlaceWalk
-from bayesrecon.posteriors.r.r_objects import RObjects
-from bayesrecon.posteriors.r.recognised import known_class, roles
+from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, PlaceWalk
+from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
+from bayesrecon.posteriors.r.recognised import decoded, known_class, roles
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
+from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.siblings import joined
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.r_file import RFile
 
@@ -106,3 +109,161 @@ def _sampler_variables(samples: ObjectDraws) -> list[Variable]:
 
 
 FORMAT = Format(_NAME, (".rds", ".rdata", ".rda"), read_r_draws, read_r_contents, guarded=True)
+
+
+# Everything in a file of R as entries of an audit's inventory: values, labels, texts, code, with their roles.
+
+_ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252", "ANSI_X3.4-1968", "US-ASCII"}
+_WORD = re.compile(r"[A-Za-z.][\w.]*")
+_LABELS = {"names", "row.names", "levels"}
+_PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
+_FIELD = ".->"  # prefix of the fields of reference classes
+_MANY = 5  # elements that are alike, whose names are then labels
+KEYED = {*LISTS, "environment"}
+_NAMING = {
+    "term.labels",
+    "varnames.fixed",
+    "varnames",
+    "dataClasses",
+    "dataClasses.fixed",
+    "pred.names",
+    "vn",
+    "cnms",
+    "model_pars",
+}
+"""Elements that have names of variables, or their types."""
+
+
+def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
+    """All entries of a file, and the parts that could not be read.
+
+    Args:
+        walk: the places of the file.
+        roles: roles of places, by their position in the walk.
+    """
+    result: list[Entry] = []
+    unread: list[Unread] = []
+    words = _words(walk)
+    role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
+    names: dict[str, Entry] = {}
+    keyed: set[int] = set()
+    for k, place in enumerate(walk.places):
+        if (labels := _keys(walk, place)) is not None:
+            keyed.add(id(place))
+            result.append(Entry(f"{place.where}@names", "labels", labels, path=(*_path(walk, place), ".names")))
+        if place.named and id(place.parent) not in keyed:
+            name = place.name.removeprefix(_FIELD).lstrip(".")  # R hides names with a leading point
+            names.setdefault(place.name, Entry(place.where, "name", name or "."))
+        try:
+            entry = _entry(walk, place, roles.get(k, ""), role_of)
+        except BayesreconError as error:
+            unread.append(Unread(place.where, str(error)))
+            continue
+        if entry is not None and entry.kind == "labels" and place.name in _NAMING and set(entry.values) <= words:
+            entry = replace(entry, role=STRUCTURE)
+        if entry is not None:
+            result.append(replace(entry, path=_path(walk, place)))
+    unread += [Unread(place.where, why) for place, why in walk.closed]
+    if walk.remaining:
+        unread.append(Unread("the file", f"it holds {walk.remaining} more objects, which were not searched"))
+    if walk.objects.encoding not in _ENCODINGS:
+        result.append(Entry("the encoding of the file", "text", walk.objects.encoding))
+    if walk.objects.behind.strip(b"\0"):
+        result.append(entry_of_bytes("bytes after the end", walk.objects.behind))
+    return joined(result) + list(names.values()), unread
+
+
+def _path(walk: PlaceWalk, place: Place | None) -> tuple[str, ...]:
+    """The path of a place, as in `Entry`: elements of what has no class are keys."""
+    names: list[str] = []
+    while place is not None:
+        above = place.parent
+        key = above is not None and not place.slot and above.kind in KEYED and not walk.objects.classes(above.node)
+        names.append(f"{'/' if key else '.'}{place.name}")
+        place = above
+    return tuple(reversed(names))
+
+
+def _keys(walk: PlaceWalk, place: Place) -> np.ndarray | None:
+    """The names of a list or an environment whose elements are alike, as those of a value for each of many things."""
+    objects, node = walk.objects, place.node
+    if place.kind not in KEYED or objects.classes(node):
+        return None
+    elements = objects.elements(node)
+    alike = {(objects.kind(child), objects.size(child), tuple(objects.names(child))) for _, child in elements}
+    return np.array([name for name, _ in elements]) if len(elements) >= _MANY and len(alike) == 1 else None
+
+
+def _words(walk: PlaceWalk) -> set[str]:
+    """Names that code in the file uses: in calls, formulas and programs."""
+    result: set[str] = set()
+    for place in walk:
+        if place.code is not None:
+            result |= set(_WORD.findall(place.code.text))
+        elif place.kind == "text" and place.name in _PROGRAMS:
+            result |= {word for text in walk.objects.texts(place.node) for word in _WORD.findall(text)}
+    return result
+
+
+def _entry(walk: PlaceWalk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
+    objects, node = walk.objects, place.node
+    if place.code is not None and place.kind != "symbol":
+        plain = place.code.plain and not place.code.odd
+        return Entry(place.where, "text", place.code.text, STRUCTURE if plain else CODE)
+    if place.kind in ("symbol", "builtin"):
+        return Entry(place.where, "name", " ".join(objects.names_within(node)))
+    if place.kind in ("namespace", "package", "persistent"):
+        return Entry(place.where, "text", " ".join(objects.names_within(node)), role)
+    if place.kind == "alternative":
+        raise BayesreconError("a vector in an unknown format")
+    if place.kind not in VECTORS or not objects.size(node):
+        return None
+    parent = place.parent
+    if parent is not None and (place.name in _LABELS or parent.name.lower() == "dimnames"):
+        owner = parent if place.name in _LABELS else parent.parent
+        return None if owner is None else _labels(walk, place, owner, role, role_of.get(id(owner), ""))
+    if (
+        place.name == "dim"
+        and parent is not None
+        and objects.shape(parent.node) == tuple(np.ravel(objects.numbers(node)))
+    ):
+        return None
+    if place.name in INTERNAL and place.kind != "text":
+        return Entry(place.where, "array", objects.numbers(node), role)
+    values = decoded(objects, node)
+    if place.kind == "text" and (place.name in _NAMING or (parent is not None and parent.name in ("xlevels", "cnms"))):
+        return Entry(place.where, "labels", values, role)
+    if place.kind == "text" and np.size(values) == 1 and place.name in _PROGRAMS:
+        return Entry(place.where, "text", str(values[0]), CODE)
+    if place.kind == "text" and np.size(values) == 1:
+        return Entry(place.where, "text", str(np.ravel(values)[0]), role)
+    if place.kind == "raw":
+        if objects.parts(node):  # another object of R, which is listed below it
+            return None
+        return entry_of_bytes(place.where, np.asarray(values, np.uint8).tobytes())
+    return Entry(place.where, "array", values, role)
+
+
+def _labels(walk: PlaceWalk, place: Place, owner: Place, role: str, inherited: str) -> Entry | None:
+    """The entry of names of values or rows. Names of a list's elements have none, because they are part of places."""
+    objects = walk.objects
+    labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
+    elements = len(objects.elements(owner.node)) if owner.kind not in VECTORS else 0
+    if (place.name == "names" and 0 < len(labels) <= elements) or (place.name == "row.names" and _is_counted(labels)):
+        return None
+    rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(owner.node)[0])
+    nonempty = labels[labels != ""] if labels.dtype.kind == "U" else labels
+    if inherited == DESIGN and rows and 2 * len(nonempty) < len(labels):  # `effects` names only the coefficients
+        return Entry(place.where, "labels", nonempty, ESTIMATE)
+    if inherited in (RECORD, DESIGN) and rows:
+        return Entry(place.where, "labels", labels, RECORD)
+    if inherited == ESTIMATE and place.name != "levels":
+        return Entry(place.where, "labels", labels, ESTIMATE)
+    if inherited in (LEAF, CUT, TOTAL, TIMES):
+        return Entry(place.where, "labels", labels, inherited)
+    return Entry(place.where, "labels", labels, role if role != RECORD else "")
+
+
+def _is_counted(labels: np.ndarray) -> bool:
+    """Whether row names are R's default: a missing value and the number of rows."""
+    return labels.dtype.kind == "f" and len(labels) == 2 and bool(np.isnan(labels[0]))

@@ -12,7 +12,7 @@ from bayesrecon.auditing.fit_findings import look_at_estimates
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.r.cox import factors_of, possible_times
-from bayesrecon.posteriors.r.formula_arithmetic import derivative, text_of, value_of
+from bayesrecon.posteriors.r.nonlinear import derivative, text_of, value_of
 
 
 def column(name):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from parts import slow_then_large
 
-from bayesrecon.cli import attack_options
+from bayesrecon.cli import attacks as attack_options
 from bayesrecon.cli.main import SHOWN
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}

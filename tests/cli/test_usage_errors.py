@@ -8,7 +8,7 @@ import pytest
 from command import NAMED, PROGRAM, document, exact_draws, one_line, statistics
 
 import bayesrecon
-from bayesrecon.cli.usage_errors import RENAMED
+from bayesrecon.cli.main import RENAMED
 from bayesrecon.results.row import Row
 
 WRONG = {

@@ -4,7 +4,7 @@ import pytest
 from quick import quick
 
 from bayesrecon.models.stan import from_stan
-from bayesrecon.posteriors.r.rstanarm import LIKELIHOODS, ProgramParts, RandomIntercepts, program_text, record_fields
+from bayesrecon.posteriors.r.samples import LIKELIHOODS, ProgramParts, RandomIntercepts, program_text, record_fields
 
 
 @pytest.mark.parametrize("family", quick(LIKELIHOODS, list(LIKELIHOODS)[:1]))

@@ -1,11 +1,14 @@
 """The deleted sentence between two n-gram models (Gao et al. 2022, appendix D)."""
 
+import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from math import factorial, prod
 
-from bayesrecon.attacks.deletion.ngrams import are_probabilities, counts_of
-from bayesrecon.attacks.deletion.walks import draw, every, number
+import numpy as np
+import scipy.sparse
+
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.sentence import DeletedSentence
 
@@ -105,3 +108,295 @@ def _plain(words: tuple[str, ...], start: str | None, end: str | None) -> tuple[
     if {start, end} & set(words[first:last]):
         raise BayesreconError("markers lie inside the deleted text: expected the deletion of one sentence")
     return words[first:last]
+
+
+# The counts behind a published n-gram model.
+#
+# Maximum-likelihood probabilities `p(w | v) = c(v w) / c(v)` of sentences with markers at both ends are a Markov chain
+# that starts at the start markers and is absorbed by the end marker. The expected number of visits to v is `c(v)`
+# divided by the number of sentences. So the joint counts are known up to one factor. Without a total, it is the
+# smallest factor that makes all counts whole numbers. Single words (n = 1) have no such chain, so a wrong factor cannot
+# be detected.
+
+_FEWEST = 20  # words alone, of which even random counts have a common factor once in a million times
+_RAREST = 20  # times that the rarest n-gram may have occurred
+_WHOLE, _SAME = 1e-3, 1e-9  # off a whole number; relatively off a probability as published, which is rounding
+_STEPS, _LEFT = 20_000, 1e-18  # of the chain; mass that is still in it at the last one
+
+
+def are_probabilities(model: object) -> bool:
+    """Whether a model is `{prefix: {word: probability}}`."""
+    return isinstance(model, Mapping) and bool(model) and all(isinstance(v, Mapping) for v in model.values())
+
+
+def counts_of(model: object, start: str | None, end: str | None, total: int | None = None) -> Counter[tuple[str, ...]]:
+    """Counts of n-grams, as published or derived from conditional probabilities.
+
+    Args:
+        model: `{n-gram: count}` or `{prefix: {word: probability}}`. An n-gram or a prefix is a tuple of words, or a
+            word if it is a single one.
+        start, end: start and end markers of sentences. Both are needed to derive counts for n > 1.
+        total: total of all counts; None for the smallest possible one.
+
+    Raises:
+        BayesreconError: the model is no such mapping, counts are not whole numbers, no counts have these probabilities
+            or this total, or there are too few words.
+
+    >>> model = {"<s>": {"yes": 0.75, "no": 0.25}, "yes": {"</s>": 1.0}, "no": {"</s>": 1.0}}
+    >>> counts_of(model, "<s>", "</s>")["<s>", "yes"]
+    3
+    """
+    if not isinstance(model, Mapping):
+        raise BayesreconError("an n-gram model is a mapping {n-gram: count} or {prefix: {word: probability}}")
+    table = {(key,) if isinstance(key, str) else key: value for key, value in model.items()}
+    if not all(isinstance(key, tuple) and all(isinstance(word, str) for word in key) for key in table):
+        raise BayesreconError("n-grams and prefixes are tuples of words")
+    if len({len(key) for key in table}) > 1:
+        raise BayesreconError("the model's n-grams are of different lengths; give those of one length")
+    if are_probabilities(table):
+        return _derived(table, start, end, total)
+    if () in table:
+        raise BayesreconError("an n-gram of no words: expected {n-gram: count}")
+    counts = _whole(table)
+    if total is not None and counts.total() != total:
+        raise BayesreconError(f"the counts add up to {counts.total()}, and not to the total {total}")
+    return counts
+
+
+def _whole(table: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, ...]]:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for gram, count in table.items():
+        try:
+            counts[gram] = int(count)
+        except (TypeError, ValueError, OverflowError):
+            counts[gram] = -1
+        if counts[gram] < 0 or counts[gram] != count:
+            raise BayesreconError(f"the count of {' '.join(gram)!r} is {count!r}: expected a whole number, 0 or more")
+    return +counts
+
+
+def _derived(
+    table: Mapping[tuple[str, ...], Mapping[str, float]], start: str | None, end: str | None, total: int | None
+) -> Counter[tuple[str, ...]]:
+    grams, shares = [], []
+    for prefix, probabilities in table.items():
+        values = np.array(list(probabilities.values()), float)
+        if not len(values) or not (values >= 0).all() or abs(values.sum() - 1) > _SAME * max(len(values), 10):
+            raise BayesreconError(
+                f"the probabilities after {' '.join(prefix)!r} do not add up to 1: counts cannot be derived from "
+                "truncated, smoothed or rounded probabilities; give counts"
+            )
+        grams += [(*prefix, word) for word in probabilities]
+        shares += list(values)
+    share = np.array(shares)
+    if total is None and () in table and (share > 0).sum() < _FEWEST:
+        raise BayesreconError(
+            f"probabilities of fewer than {_FEWEST} words alone do not determine their counts; give counts, or totals="
+        )
+    visits = _visits(list(table), grams, share, start, end)
+    positions = {prefix: i for i, prefix in enumerate(table)}
+    prefix_of = np.array([positions[gram[:-1]] for gram in grams])
+    joint = visits[prefix_of] * share
+    positive = joint > 0
+    smallest = joint[positive].min()
+    scales = [total / joint.sum()] if total is not None else [times / smallest for times in range(1, _RAREST + 1)]
+    for scale in scales:
+        counts = joint * scale
+        rounded = np.rint(counts)
+        if np.abs(counts - rounded).max() < _WHOLE:
+            sums = np.zeros(len(table))
+            np.add.at(sums, prefix_of, rounded)
+            if np.allclose(rounded / np.maximum(sums[prefix_of], 1), share, rtol=_SAME, atol=0):
+                return Counter({gram: int(c) for gram, c in zip(grams, rounded, strict=True) if c})
+    if total is not None:
+        raise BayesreconError(f"no counts with the total {total} have these probabilities; give counts")
+    raise BayesreconError(
+        "no whole numbers have these probabilities: they are rounded or smoothed, or no n-gram is rare; give counts"
+    )
+
+
+def _visits(
+    prefixes: list[tuple[str, ...]], grams: list[tuple[str, ...]], share: np.ndarray, start: str | None, end: str | None
+) -> np.ndarray:
+    """Expected number of visits of each prefix in a sentence."""
+    if prefixes == [()]:
+        return np.ones(1)
+    positions = {prefix: i for i, prefix in enumerate(prefixes)}
+    first = positions.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
+    if first is None:
+        raise BayesreconError(
+            "counts can be derived from conditional probabilities only if sentences begin with "
+            f"{len(prefixes[0])} start markers and end with an end marker; give counts, or start= and end="
+        )
+    rows, columns, values = [], [], []
+    for gram, p in zip(grams, share, strict=True):
+        if gram[-1] == end:
+            continue
+        if gram[1:] not in positions:
+            raise BayesreconError(f"the model does not say what follows {' '.join(gram[1:])!r}; give counts")
+        rows.append(positions[gram[1:]])
+        columns.append(positions[gram[:-1]])
+        values.append(p)
+    step = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(prefixes),) * 2)
+    current = np.zeros(len(prefixes))
+    current[first] = 1.0
+    visits = current.copy()
+    for _ in range(_STEPS):
+        current = step @ current
+        visits += current
+        if current.sum() < _LEFT:
+            return visits
+    raise BayesreconError("the model's sentences do not end: give counts")
+
+
+# Eulerian walks of n-grams: how many sequences of words have given n-gram counts, and draws from them.
+#
+# An n-gram is an arrow from its first n-1 words to its last n-1. Sequences with given counts are the walks that take
+# every arrow as often as its count. From one node to a node e there are
+#
+#     t d_e! Prod_(v != e) (d_v - 1)!      (van Aardenne-Ehrenfest and de Bruijn 1951, Tutte and Smith 1941: "BEST")
+#
+# walks, where t is the number of spanning trees directed to e, and d_v the number of arrows that leave v. The last
+# exits from all nodes but e form such a tree, and the other exits can have any order. Copies of an n-gram are
+# indistinguishable, so the number is divided by the factorials of the counts.
+
+Words = tuple[str, ...]
+
+
+def number(arrows: Counter[Words]) -> int:
+    """The number of word sequences that take every arrow as often as its count; 0 if there is none.
+
+    >>> number(Counter({("a", "b"): 2, ("b", "a"): 2, ("b", "b"): 1, ("a", "c"): 1}))
+    2
+    """
+    begin = _starts(arrows)
+    if not begin or not _connected(arrows, begin[0]):
+        return 0
+    leave, end = _leaving(arrows), _end(arrows, begin[0])
+    count = _trees(arrows, leave, end) * factorial(leave[end])
+    count *= prod(factorial(times - 1) for node, times in leave.items() if node != end)
+    count //= prod(map(factorial, arrows.values()))
+    # A walk that returns can begin at every node: as often as arrows leave it.
+    return count if len(begin) == 1 else count * arrows.total() // leave[begin[0]]
+
+
+def draw(arrows: Counter[Words], key: int) -> Words:
+    """A random word sequence, uniform over all of them. There must be at least one.
+
+    The tree of last exits is drawn by Wilson's algorithm (1996), and the other exits are shuffled.
+    """
+    rng = random.Random(key)
+    begin = _starts(arrows)
+    start = begin[0] if len(begin) == 1 else rng.choice([gram[:-1] for gram in arrows.elements()])
+    end = _end(arrows, start)
+    exits: dict[Words, list[Words]] = {}
+    for gram in arrows.elements():
+        exits.setdefault(gram[:-1], []).append(gram)
+    last_exit: dict[Words, Words] = {}
+    rooted = {end}
+    for node in exits:
+        current = node
+        while current not in rooted:
+            last_exit[current] = rng.choice(exits[current])
+            current = last_exit[current][1:]
+        current = node
+        while current not in rooted:
+            rooted.add(current)
+            current = last_exit[current][1:]
+    for node, grams in exits.items():
+        if node != end:
+            grams.remove(last_exit[node])
+        rng.shuffle(grams)
+        if node != end:
+            grams.append(last_exit[node])
+    words, node = start, start
+    turn = {node: iter(grams) for node, grams in exits.items()}
+    for _ in range(arrows.total()):
+        gram = next(turn[node])
+        words, node = (*words, gram[-1]), gram[1:]
+    return words
+
+
+def every(arrows: Counter[Words]) -> Iterator[Words]:
+    """All word sequences, in lexicographic order. Dead ends are avoided (Fleury 1883)."""
+    for start in _starts(arrows):
+        waiting = [(start, start, arrows)] if _connected(arrows, start) else []
+        while waiting:
+            words, node, remaining = waiting.pop()
+            if not remaining:
+                yield words
+            grams = sorted((gram for gram in remaining if gram[:-1] == node), reverse=True)
+            for gram in grams:
+                after_gram = +(remaining - Counter([gram]))
+                if len(grams) == 1 or _connected(after_gram, gram[1:]):
+                    waiting.append(((*words, gram[-1]), gram[1:], after_gram))
+
+
+def _leaving(arrows: Counter[Words]) -> Counter[Words]:
+    found: Counter[Words] = Counter()
+    for gram, times in arrows.items():
+        found[gram[:-1]] += times
+    return found
+
+
+def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
+    """The number of arrows that leave a node minus those that reach it, for nodes where it is not 0."""
+    surplus_of: Counter[Words] = Counter()
+    for gram, times in arrows.items():
+        surplus_of[gram[:-1]] += times
+        surplus_of[gram[1:]] -= times
+    return {node: surplus for node, surplus in surplus_of.items() if surplus}
+
+
+def _starts(arrows: Counter[Words]) -> list[Words]:
+    """Nodes at which a walk over all arrows can begin: one, or all if the walk is closed; none if there is no walk."""
+    uneven = _surplus(arrows)
+    if not uneven:
+        return sorted({gram[:-1] for gram in arrows})
+    return [node for node, surplus in uneven.items() if surplus == 1] if sorted(uneven.values()) == [-1, 1] else []
+
+
+def _end(arrows: Counter[Words], start: Words) -> Words:
+    return next((node for node, surplus in _surplus(arrows).items() if surplus < 0), start)
+
+
+def _connected(arrows: Counter[Words], start: Words) -> bool:
+    """Whether every arrow can be reached from a node."""
+    onwards: dict[Words, list[Words]] = {}
+    for gram in arrows:
+        onwards.setdefault(gram[:-1], []).append(gram[1:])
+    seen, waiting = {start}, [start]
+    while waiting:
+        fresh = set(onwards.get(waiting.pop(), ())) - seen
+        seen |= fresh
+        waiting += fresh
+    return onwards.keys() <= seen
+
+
+def _trees(arrows: Counter[Words], leave: Counter[Words], end: Words) -> int:
+    """Spanning trees towards a node, by Kirchhoff's theorem; nodes with one exit are passed through first."""
+    only = {gram[:-1]: gram[1:] for gram in arrows if leave[gram[:-1]] == 1 and gram[:-1] != end}
+    place = {node: i for i, node in enumerate(node for node in leave if node not in only and node != end)}
+    laplacian = [[0] * len(place) for _ in place]
+    for gram, times in arrows.items():
+        if gram[:-1] in place:
+            i, target = place[gram[:-1]], gram[1:]
+            while target in only:
+                target = only[target]
+            laplacian[i][i] += times
+            if target in place:
+                laplacian[i][place[target]] -= times
+    return _determinant(laplacian)
+
+
+def _determinant(matrix: list[list[int]]) -> int:
+    """The exact determinant of integers (Bareiss 1968); 1 without rows. Laplacians of connected graphs have no zero
+    pivot."""
+    last = 1
+    for k, pivot in enumerate(matrix):
+        for row in matrix[k + 1 :]:
+            row[k + 1 :] = [
+                (a * pivot[k] - row[k] * b) // last for a, b in zip(row[k + 1 :], pivot[k + 1 :], strict=True)
+            ]
+        last = pivot[k]
+    return last

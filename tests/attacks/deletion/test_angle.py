@@ -50,7 +50,7 @@ def test_many_outputs_are_taken_one_by_one(monkeypatch):
         ]
 
     assert sum(ranked()) >= 9
-    monkeypatch.setattr("bayesrecon.attacks.deletion.angle._LARGEST", 10)
+    monkeypatch.setattr("bayesrecon.attacks.deletion.inferred._LARGEST", 10)
     assert sum(ranked()) >= 9
 
 

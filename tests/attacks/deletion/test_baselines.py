@@ -7,7 +7,7 @@ from predictors import make
 
 import bayesrecon
 from bayesrecon import HRec
-from bayesrecon.attacks.deletion.baselines import changed_most
+from bayesrecon.attacks.deletion.prepared import changed_most
 from bayesrecon.posteriors import dirac
 
 

@@ -9,7 +9,7 @@ from predictors import CASES, X, make
 import bayesrecon
 from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
-from bayesrecon.attacks.deletion.general import gradient_of_deleted
+from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
 from bayesrecon.divergence.outer_products import join, split_gradient
 from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError

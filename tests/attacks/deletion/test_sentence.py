@@ -9,8 +9,7 @@ import pytest
 import scipy.stats
 
 from bayesrecon import deleted_sentence, load_result
-from bayesrecon.attacks.deletion.ngrams import counts_of
-from bayesrecon.attacks.deletion.walks import draw, every, number
+from bayesrecon.attacks.deletion.sentence import counts_of, draw, every, number
 from bayesrecon.errors import BayesreconError
 
 TEXT = ["to be or not to be", "all the world is a stage", "be all to the world", "is it not", "it is"]

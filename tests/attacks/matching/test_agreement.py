@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from networks import problem_of, trained
 
-from bayesrecon.attacks.matching.agreement import SOLVED, confirmed, floor
 from bayesrecon.attacks.matching.equations import Solution
+from bayesrecon.attacks.matching.gradient import SOLVED, confirmed, floor
 from bayesrecon.precision import x64
 
 X = np.array([[0.1, 0.2], [0.5, -0.4], [-0.3, 0.9]])

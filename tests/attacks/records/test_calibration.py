@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bayesrecon.attacks.records import calibration
-from bayesrecon.attacks.records.calibration import calibrated, repeats_affordable, simulated_tables
+from bayesrecon.attacks.records import attack as calibration
+from bayesrecon.attacks.records.attack import calibrated, repeats_affordable, simulated_tables
 from bayesrecon.attacks.records.rows import KnownRows
 
 ROWS = KnownRows({"person": np.arange(500)}, {}, {"y": np.array([0.0, 1.0, 2.0])}, np.ones((500, 2), bool))

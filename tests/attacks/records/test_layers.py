@@ -15,9 +15,8 @@ from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode
 from bayesrecon.attacks.records.decode_layers import decode_layers
 from bayesrecon.attacks.records.dense import halves_of, solved
-from bayesrecon.attacks.records.layers import in_layers, is_worthwhile
 from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, noise_of
-from bayesrecon.attacks.records.system import make_system
+from bayesrecon.attacks.records.system import in_layers, is_worthwhile, make_system
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 

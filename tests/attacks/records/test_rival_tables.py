@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.attacks.records.blocks import layered
-from bayesrecon.attacks.records.rival_tables import BinaryTable, odds_against, with_rival_tables
+from bayesrecon.attacks.records.solution_noise import BinaryTable, odds_against, with_rival_tables
 
 
 @pytest.fixture
