@@ -13,11 +13,13 @@ smaller number of bits counts, so that a sorted column counts by its gaps alone 
 
 **In any order** (`Values.bits`): the values are a sample of a distribution that is smooth at their resolution. The
 alternative is that each value, with an unknown probability, was taken from the column without replacement. The ratio of
-the alternative's likelihood to the largest likelihood under the null hypothesis is an e-value (universal inference,
-Wasserman, Ramdas and Balakrishnan 2020): its mean is at most 1 under the null hypothesis, so by Markov's inequality
-it exceeds `2^b` with probability at most `2^-b`. Running numbers and grids are no sample of a smooth distribution. A
-second null hypothesis describes them: steps are independent, one step is common, and other steps are smooth within
-octaves. The ratio takes the larger of the two likelihoods.
+the alternative's likelihood to the largest likelihood under the null hypothesis is built as an e-value (universal
+inference, Wasserman, Ramdas and Balakrishnan 2020), which exceeds `2^b` with probability at most `2^-b` by Markov's
+inequality. It is one approximately: the bins of the smooth distribution come from the values themselves, and values
+that were not taken from the column have the fitted density under both hypotheses. Simulations in the tests count how
+often an unrelated column matches. Running numbers and grids are no sample of a smooth distribution. A second null
+hypothesis describes them: steps are independent, one step is common, and other steps are smooth within octaves. The
+ratio takes the larger of the two likelihoods.
 
 **In groups** (`bits_of_groups`, `bits_in_span`): the column is in random order. The partition into groups is one of
 `N! / (prod_g n_g! prod_s m_s!)`, where `m_s` groups have `s` records. An affine space of dimension `w` contains at most
