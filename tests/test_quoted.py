@@ -20,6 +20,9 @@ REPORTS = {
 }
 """Pages whose numbers no benchmark has, and why."""
 
+CITED = re.compile(r"(?:Theorems?|Propositions?|Sections?|Figures?|Tables?) \d+\.\d+(?:,? (?:and )?\d+\.\d+)*")
+"""Numbers of theorems and figures of a paper."""
+
 CHOSEN = re.compile(r"(?:<!-- not measured -->)|(?:,? (?:Clopper-Pearson )?(?:intervals?|bounds?|bands?)\b)")
 """What follows a number that somebody chose: a level of intervals, or anything that a comment calls so."""
 
@@ -31,7 +34,7 @@ def named(path):
 def unsourced(text):
     """Numbers with decimals or percent signs in prose, behind which there is no row."""
     text = CODE.sub(lambda code: " " * len(code[0]), text)
-    text = VERSIONS.sub("", QUOTED.QUOTED.sub("", text))
+    text = CITED.sub("", VERSIONS.sub("", QUOTED.QUOTED.sub("", text)))
     return [match[0] for match in NUMBER.finditer(text) if not CHOSEN.match(text, match.end())]
 
 

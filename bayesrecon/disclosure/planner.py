@@ -8,7 +8,7 @@ release.
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -35,7 +35,22 @@ from bayesrecon.results.plan import Outlook, Plan, Series
 from bayesrecon.verbs.verb import verb
 
 
-@verb((PosteriorDraws,), instead="round it and recover again to see the effect")
+class PlanKnows(Knows, total=False):
+    """What an attacker knows, and the sanitised releases that are to come.
+
+    Attributes:
+        releases: number of sanitised releases that are to come, such as 60 of 60 months. The plan says what worth each
+            may have.
+        budget, account, ledger: as in `sanitise`, with `releases`. If no budget is known, the smallest one is planned.
+    """
+
+    releases: int | None
+    budget: float | None
+    account: str | None
+    ledger: str | Path | None
+
+
+@verb((PosteriorDraws,), also=PlanKnows.__annotations__, instead="round it and recover again to see the effect")
 def plan(
     release: Release,
     *,
@@ -43,14 +58,10 @@ def plan(
     draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
     digits: Sequence[int] = (2, 3, 4, 6),
     summaries: bool = True,
-    releases: int | None = None,
-    budget: float | None = None,
-    account: str | None = None,
-    ledger: str | Path | None = None,
     statistics: Mapping[str, object] | None = None,
     key: Key = 0,
     progress: Progress | None = None,
-    **knows: Unpack[Knows],
+    **knows: Unpack[PlanKnows],
 ) -> Plan:
     """Predict what an attacker would recover from fewer or rounder draws, or from a summary of the draws.
 
@@ -66,10 +77,9 @@ def plan(
             With each number of digits and at full precision they are also the mode with its covariance (a Laplace
             approximation, or a printed table with correlations) and converged variational fits, full rank and mean
             field.
-        releases: number of sanitised releases that are to come, such as 60 of 60 months. The plan says what worth each
-            may have.
-        budget, account, ledger: as in `sanitise`, with `releases`. If no budget is known, the smallest one is planned.
-        statistics, key, progress, knows: as in `recover`.
+        statistics, key, progress: as in `recover`.
+        knows: as in `recover`; also `releases`, the number of sanitised releases that are to come, with their `budget`,
+            `account` and `ledger` (`PlanKnows`).
 
     Raises:
         BayesreconError: the release is a trained parameter, `draws` has a number below 10, `digits` a number below one,
@@ -85,17 +95,20 @@ def plan(
     """
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
-    if releases is None and not budget is account is ledger is None:
+    releases, budget = knows.pop("releases", None), knows.pop("budget", None)
+    account, ledger = knows.pop("account", None), knows.pop("ledger", None)
+    attacker = cast(Knows, knows)
+    if releases is None and any(value is not None for value in (budget, account, ledger)):
         raise BayesreconError("budget=, account= and ledger= are for releases to come: state releases=, e.g. 12")
     if releases is not None and releases < 1:
         raise BayesreconError(f"releases={releases!r}: expected a number of releases to come, e.g. 12")
     state = None if releases is None else _state(budget, account, ledger)
-    problem = solve_release(release, key=key, progress=progress, **knows)
+    problem = solve_release(release, key=key, progress=progress, **attacker)
     totals, rows, errors, shifts, slopes = predicted_errors(problem, draws, digits, statistics)
     failures = problem.failures(totals.scores)
     found = Summarised()
     if summaries and not failures:
-        solve = partial(half_widths, statistics=statistics, key=key, progress=progress, knows=knows)
+        solve = partial(half_widths, statistics=statistics, key=key, progress=progress, knows=attacker)
         found = summarised(problem, sorted(set(digits)), solve)
     tilts, series, unsaid, tilted = None, None, (), {}
     worths = sorted({t for t in draws if t >= LEAST_WORTH})

@@ -7,7 +7,7 @@ is set to one. If release and model do not belong together, numbers are only sho
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
@@ -106,6 +106,7 @@ def verb(
     takes: Sequence[type] = (object,),
     *,
     uses: Sequence[str] | None = KNOWS,
+    also: Collection[str] = (),
     instead: str = "`recover` takes it",
     opens: Callable[[object, object], Released | list[Release]] = opened,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -117,6 +118,7 @@ def verb(
     Args:
         takes: accepted kinds of releases; all kinds if the attack decides.
         uses: names of the attacker's knowledge that the verb uses; None if the attack decides.
+        also: further keywords that the function collects, such as those of a ledger.
         instead: what accepts other kinds of releases, or why nothing does; the end of the error message.
         opens: function that turns an argument and its model into a release.
     """
@@ -131,7 +133,8 @@ def verb(
             source, positional = (args[0], args[1:]) if args else (options.pop(first), ())
             model, force = options.pop("model", None), options.pop("force", False)
             if uses is not None:
-                check_keywords({k: v for k, v in options.items() if k in KNOWS or k not in keywords}, name, uses)
+                collected = {k: v for k, v in options.items() if k in KNOWS or k not in (*keywords, *also)}
+                check_keywords(collected, name, uses)
             make_room()
             with x64(), one_thread():
                 release = opens(source, model)

@@ -1,6 +1,7 @@
 """Gram matrices of releases: tables of regressions, and estimates with their covariance from any library or file."""
 
 import math
+from functools import singledispatch
 
 import numpy as np
 
@@ -18,24 +19,41 @@ def grams_of(release: Release, n: float | None = None, low: float = -math.inf, h
         n: number of records, if the release does not tell.
         low, high: limits of the covariate, which may tell the sign where correlations were not released.
     """
+    settings = release.about.settings
+    gaussian = release.about.name == "ols" and settings["intercept"]
+    if not gaussian or settings.get("offset") or settings.get("fit_weights"):
+        return []
+    return _grams(release, (*settings["covariates"], settings["response"]), n, (low, high))
+
+
+@singledispatch
+def _grams(release: Release, fields: tuple[str, ...], n: float | None, limits: tuple[float, float]) -> list[Gram]:
+    """The Gram matrices of a Gaussian regression; those of other kinds of releases have errors that hide a record."""
+    return []
+
+
+@_grams.register
+def _of_table(
+    release: StatedLimits, fields: tuple[str, ...], n: float | None, limits: tuple[float, float]
+) -> list[Gram]:
+    table = release.limits
+    if not isinstance(table, Coded) or table.scale is None:
+        return []
+    counted = table.footer.records(len(table.coefficients))
+    if counted is not None:
+        n = counted[0] if counted[0] == counted[1] else n
+    low, high = limits
+    signs = [1.0] if low >= 0 or len(table.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
+    numbers = table.coefficients, table.errors, table.scale
+    found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
+    return [gram for gram in found if gram is not None]
+
+
+@_grams.register
+def _of_estimates(
+    release: Derived, fields: tuple[str, ...], n: float | None, limits: tuple[float, float]
+) -> list[Gram]:
     model = release.about
-    settings = model.settings
-    if model.name != "ols" or not settings["intercept"] or settings.get("offset") or settings.get("fit_weights"):
-        return []
-    fields = (*settings["covariates"], settings["response"])
-    if isinstance(release, StatedLimits):
-        limits = release.limits
-        if not isinstance(limits, Coded) or limits.scale is None:
-            return []
-        counted = limits.footer.records(len(limits.coefficients))
-        if counted is not None:
-            n = counted[0] if counted[0] == counted[1] else n
-        signs = [1.0] if low >= 0 or len(limits.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
-        numbers = limits.coefficients, limits.errors, limits.scale
-        found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
-        return [gram for gram in found if gram is not None]
-    if not isinstance(release, Derived):
-        return []
     phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
     if noise is not None and np.asarray(noise.normal).any():
         return []  # moments of draws: their noise hides single records

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,9 +56,35 @@ _NO_END = 10**6  # a mode counts as this many draws; larger numbers change the r
 _CHAINS = 8  # largest number of chains that the published draws are divided into
 
 
+class Spends(TypedDict, total=False):
+    """How a sanitised release is counted: keywords of `sanitise`.
+
+    Attributes:
+        budget: largest total worth of all releases of the account. It is kept until another one is stated. Defaults to
+            the worth of the first release.
+        account: name of other people: the data are about nobody in another account. Other columns, units, records or
+            models of the same people make no account. Defaults to one account for everything.
+        part: name of people of the account who are in none of its other parts, such as those who joined in a month. The
+            account has spent the largest sum over parts; a release without a part counts in each.
+        ledger: file that stores the tilts and what was released. Its key is beside it, in a file whose name ends in
+            `.key`. Defaults to `ledger.json` in the user's data directory, or to the environment variable
+            BAYESRECON_LEDGER. Never publish them, and never store them beside a release.
+        dry_run: do everything with a tilt that is thrown away, and return no draws. Nothing is spent or written.
+        accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent.
+    """
+
+    budget: float | None
+    account: str | None
+    part: str | None
+    ledger: str | Path | None
+    dry_run: bool
+    accept: Callable[[Sanitised], object] | None
+
+
 @verb(
     (PosteriorDraws, Approximation, OptimisedFit),
     uses=(),
+    also=Spends.__annotations__,
     instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
 )
 def sanitise(
@@ -68,14 +95,9 @@ def sanitise(
     records: float | Mapping[str, float] | None = None,
     data: _Table | str | Path | None = None,
     draws: int | None = None,
-    budget: float | None = None,
-    account: str | None = None,
-    part: str | None = None,
-    ledger: str | Path | None = None,
-    dry_run: bool = False,
-    accept: Callable[[Sanitised], object] | None = None,
     unsafe_seed: int | None = None,
     progress: Progress | None = None,
+    **spends: Unpack[Spends],
 ) -> Sanitised:
     """Publishable draws: draws from the posterior of data that were randomly altered, once for all releases.
 
@@ -109,19 +131,10 @@ def sanitise(
             columns that the model does not use. Without `data`, the draws stand for them.
         draws: number of draws to publish. Defaults to a quarter of the draws, but no more than their effective sample
             size. More than a third are sampled anew with NUTS, which needs `data`.
-        budget: largest total worth of all releases of the account. It is kept until another one is stated. Defaults to
-            the worth of the first release.
-        account: name of other people: the data are about nobody in another account. Other columns, units, records or
-            models of the same people make no account. Defaults to one account for everything.
-        part: name of people of the account who are in none of its other parts, such as those who joined in a month. The
-            account has spent the largest sum over parts; a release without a part counts in each.
-        ledger: file that stores the tilts and what was released. Its key is beside it, in a file whose name ends in
-            `.key`. Defaults to `ledger.json` in the user's data directory, or to the environment variable
-            BAYESRECON_LEDGER. Never publish them, and never store them beside a release.
-        dry_run: do everything with a tilt that is thrown away, and return no draws. Nothing is spent or written.
-        accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent.
         unsafe_seed: for tests only: a tilt that anybody can compute again, and that is not in any ledger.
         progress: called with a label and the completed fraction.
+        spends: `budget`, `account`, `part` and `ledger`, which say what the release is counted with, and `dry_run` and
+            `accept`, which say whether it is (`Spends`).
 
     Returns:
         A `Sanitised`. Its `release` holds the draws, or the mode. It reports what they hide and what they cost.
@@ -142,8 +155,10 @@ def sanitise(
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
     worth = check_worth(LEAST_WORTH if worth is None else worth)
+    budget, account, ledger = spends.get("budget"), spends.get("account"), spends.get("ledger")
+    dry_run, accept = spends.get("dry_run", False), spends.get("accept")
     budget = None if budget is None else check_worth(budget, "budget")
-    whose = ledgers.Whose(ledgers.EVERYBODY if account is None else account, part)
+    whose = ledgers.Whose(ledgers.EVERYBODY if account is None else account, spends.get("part"))
     book_path = ledgers.ledger_path() if ledger is None else Path(ledger)
     if unsafe_seed is None:
         with ledgers.opened_ledger(book_path, only_read=True):
