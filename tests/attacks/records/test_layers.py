@@ -8,8 +8,8 @@ import scipy.sparse
 from answered import answers, design, parts
 
 import bayesrecon
-from bayesrecon.attacks.records import layers as layers_module
 from bayesrecon.attacks.records import solution_noise as noise_module
+from bayesrecon.attacks.records import system as system_module
 from bayesrecon.attacks.records.blocks import NotSolved, layered
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode
@@ -138,7 +138,7 @@ def system():
         make = partial(make_system, release, slots, rows.base(), rows.pairs())
         dense = make()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(layers_module, "_LARGE", 0)
+            patch.setattr(system_module, "_LARGE", 0)
             return dense, make(layers=True)
 
 
@@ -173,7 +173,7 @@ def test_a_table_of_answers_either_way(monkeypatch):
     release = PosteriorDraws(theta, model, np.full(1000, 1e-3), np.zeros(1000, int))
     ask = partial(bayesrecon.reconstruct, release, known=design(24, 8), unit=("person", "item"), force=True)
     dense = ask()["y"]
-    monkeypatch.setattr(layers_module, "_LARGE", 0)
+    monkeypatch.setattr(system_module, "_LARGE", 0)
     found = ask()["y"]
     assert np.isfinite(dense.floor).all()
     np.testing.assert_allclose(found.floor, dense.floor, rtol=0.03)
