@@ -51,7 +51,7 @@ def _direct(value: object) -> Iterator[Part]:
     if array.dtype.kind in "biuf":
         yield array
     elif array.dtype.kind == "c":
-        yield np.stack([array.real, array.imag])
+        yield np.stack([np.real(array), np.imag(array)])
     elif array.dtype.kind == "O" and array.ndim == 0:
         yield str(value)
     else:

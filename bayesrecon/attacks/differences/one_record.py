@@ -163,9 +163,9 @@ def other_units(one: Gram, other: Gram) -> dict[str, float]:
     """
     found = {}
     for name in shared(one, [other]):
-        pairs = [[m[g.fields.index(name)] for m in g.moments] for g in (one, other)]
+        first, second = ([m[g.fields.index(name)] for m in g.moments] for g in (one, other))
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.divide(*pairs)
+            ratio = np.divide(first, second)
         factor = max(ratio[1], 1 / ratio[1]) if ratio[1] > 0 else math.nan
         if factor > _UNIT and abs(ratio[0] / ratio[1] - 1) < 0.1:
             found[name] = float(ratio[1])

@@ -151,8 +151,10 @@ def _functions(
         yield [f"the product of {names[i]} and {names[j]}, whitened," for i, j in zip(a, b, strict=True)], products
 
 
-def _unconverged(labels: list[str], scores: np.ndarray, chain: np.ndarray, sizes: np.ndarray, count: int) -> list[str]:
-    """A failure if R-hat of one of these functions is large.
+def _unconverged(
+    labels: list[str], scores: np.ndarray, chain: np.ndarray, sizes: np.ndarray, count: int
+) -> tuple[float, str]:
+    """The largest R-hat of these functions over its limit, and a failure in words if that is above one.
 
     With chains of one distribution `R-hat^2 - 1` is about `(F tau - 1) / n`, with F the ratio of variances between and
     within m parts of n draws, m - 1 degrees of freedom, and tau draws per effective one.
