@@ -289,16 +289,18 @@ def test_what_importing_leaves_alone(tmp_path):
 
 
 def test_importing_costs_little_more_than_jax():
-    """Processor time of one import after the other in one process, which loads nothing heavy; a busy machine gets
-    three tries."""
+    """Processor time of one import after the other in one process, which loads nothing heavy, in units of JAX's own
+    import, so that the processor does not matter; a busy machine gets three tries."""
     code = f"""
         import sys, time
+        begin = time.thread_time()
         import jax
         start = time.thread_time()
         import bayesrecon.attacks.recovery, bayesrecon.results.recovery
-        print(time.thread_time() - start, *(m for m in {sorted(HEAVY)} if m in sys.modules))
+        cost = (time.thread_time() - start) / (start - begin)
+        print(cost, *(m for m in {sorted(HEAVY)} if m in sys.modules))
     """
-    assert any(float(python(code)) < 0.5 for _ in range(3))
+    assert any(float(python(code)) < 0.8 for _ in range(3))
 
 
 # What running leaves untouched
