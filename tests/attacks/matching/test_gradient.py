@@ -92,7 +92,8 @@ def test_an_unknown_decay_is_found_where_records_are_determined():
         domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))},
     )
     stated = dirac(half, {k: np.asarray(v) for k, v in release.model.constrain(release.theta[0]).items()})
-    found = bayesrecon.reconstruct(stated, attack=GradientMatching(n=12, strength_known=False, steps=400), total=4, key=1)
+    attack = GradientMatching(n=12, strength_known=False, steps=400)
+    found = bayesrecon.reconstruct(stated, attack=attack, total=4, key=1)
     assert found.residual < 1e-6
     assert found.total == pytest.approx(4)
     with x64():  # the equations hold at the private data with strength two
