@@ -10,6 +10,7 @@ from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, search
+from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
@@ -18,8 +19,6 @@ from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity,
 
 KIND = "difference of tables"
 
-_Z = 1.96  # half of a 95 % interval in standard errors
-_VAGUE = 2.0  # standard errors that are below 2 standard deviations if anything is known about a person
 _APART = (
     Remedy("publish one of the tables"),
     Remedy("publish all tables on the same records"),
@@ -133,12 +132,12 @@ def _finding(
     level: Severity = "medium"
     evidence = [Item("n", float(one.count), lower=float(one.count), upper=float(one.count))]
     for i in known:
-        se = float(one.half[i] / _Z)
+        se = float(one.half[i] / Z95)
         name, low, high = one.fields[i], one.estimate[i] - one.half[i], one.estimate[i] + one.half[i]
         name = name if one.count == 1 else f"mean({name}) of the {records}"
         evidence.append(Item(name, float(one.estimate[i]), se, None, float(low), float(high)))
     if one.count == 1 and known:
-        if (one.half[known] / _Z < thresholds.record * one.sd[known]).any():
+        if (one.half[known] / Z95 < thresholds.record * one.sd[known]).any():
             level = "high"
         person = ", ".join(_value(one, i, domains) for i in known)
         title = f"a person by difference of tables: {person}"
@@ -160,8 +159,8 @@ def _finding(
 
 
 def _known(one: Between) -> list[int]:
-    """Positions of the fields about which something is known."""
-    return [i for i in range(len(one.fields)) if one.half[i] / _Z * _VAGUE < 2 * one.sd[i]]
+    """Positions of the fields about which something is known: the error is below the standard deviation of all."""
+    return [i for i in range(len(one.fields)) if one.half[i] / Z95 < one.sd[i]]
 
 
 def _value(one: Between, i: int, domains: Mapping[str, Domain]) -> str:
@@ -204,7 +203,7 @@ def _tried(
 ) -> list[Remedy]:
     """What other forms of all of these tables would leave to an attacker who knows that a record is between them."""
     remedies: list[Remedy] = []
-    before = one.half / _Z
+    before = one.half / Z95
     concerned = [tables[name] for name in (one.whole, *one.parts)]
     for action in concerned[0].alternatives:
         try:
@@ -219,7 +218,7 @@ def _tried(
             remedies.append(Remedy(f"{everywhere}: the errors of all values are then above 1 standard deviation"))
         else:
             i = int(np.argmin(left.half / left.sd))
-            remedies.append(Remedy(everywhere, left.fields[i], float(before[i]), None, float(left.half[i] / _Z)))
+            remedies.append(Remedy(everywhere, left.fields[i], float(before[i]), None, float(left.half[i] / Z95)))
     return remedies
 
 

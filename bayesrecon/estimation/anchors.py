@@ -12,8 +12,6 @@ from bayesrecon.errors import BayesreconError
 
 _MOST_ROUNDS, _BATCH = 60, 512  # of draws, and records of each, before a distribution of unusable records is refused
 _LARGEST = 1e35  # limit of responses: errors of their squares are made of eighth powers, which are finite below it
-
-
 _FEW = 32  # accepted records, of more that were wanted, below which a distribution is refused
 
 

@@ -64,6 +64,7 @@ def test_few_draws_for_many_features_are_noticed(draws, few):
     result = bayesrecon.recover(release)
     row = result["n"]
     assert (row.verdict == "determined") != few
+    assert row.se is None if few else abs(row.estimate - 200) < 3 * row.se
     assert row.lower <= 200 <= row.upper
     for found in (result, bayesrecon.recover(release, total=200)):
         told = [w for w in found.warnings if w.startswith("few draws: ") and "for 36 features" in w]

@@ -1,5 +1,6 @@
 """Search for releases whose difference is one record or a few: pairs, and one release of two disjoint parts."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -40,7 +41,7 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0) -> Search:
     usable = [release for release in releases if release]
     pairs = list(_close(usable, 1, most))
     triples = list(_close(usable, 2, most))
-    comparisons = 2 * sum(_choices(one) for one in (*pairs, *triples))
+    comparisons = 2 * sum(math.prod(map(len, one)) for one in (*pairs, *triples))
     found: list[Between] = []
     ambiguous: list[tuple[str, ...]] = []
     units: list[tuple[str, str, str, float]] = []
@@ -70,13 +71,6 @@ def _close(releases: Sequence[Signed], parts: int, most: int) -> Iterator[tuple[
             count = count_between(whole[0], [part[0] for part in chosen])
             if count is not None and 1 <= count <= most and shared(whole[0], [part[0] for part in chosen]):
                 yield whole, *chosen
-
-
-def _choices(combination: tuple[Signed, ...]) -> int:
-    count = 1
-    for release in combination:
-        count *= len(release)
-    return count
 
 
 def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, key: int) -> Between | None:

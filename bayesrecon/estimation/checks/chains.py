@@ -85,7 +85,7 @@ def _difference(
     unconverged: list[tuple[float, str]] = []
     coupled = None
     found: list[tuple[float, str, str]] = []
-    for labels, scores in _functions(names, theta, rows):
+    for labels, scores, jointly in _functions(names, theta, rows):
         position = runs.order(scores)
         last = int(position.argmax())
         if position[last] > _SORTED:
@@ -101,7 +101,7 @@ def _difference(
         deviation, t, p_value = runs.compared(scores, sizes)
         group, column = np.unravel_index(p_value.argmin(), p_value.shape)
         found.append((float(p_value[group, column]), *runs.told(int(group), labels[column], deviation[group, column])))
-        if labels[0].startswith("the product"):
+        if jointly:
             p_together, words = runs.together(scores, sizes, t)
             found.append((p_together / count, words, _SAME))
     if coupled:
@@ -116,8 +116,9 @@ def _difference(
 
 def _functions(
     names: tuple[str, ...], theta: np.ndarray | Stored, rows: np.ndarray
-) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Normal scores `(T, K)` of functions of the draws, and their `(K,)` names, in blocks."""
+) -> Iterator[tuple[list[str], np.ndarray, bool]]:
+    """Functions of the draws in blocks: their `(K,)` names, their normal scores `(T, K)`, and whether these are
+    products, which are also compared jointly."""
     mean, covariance = mean_and_covariance(theta, np.full(len(theta), 1 / len(theta)))
     d = len(names)
     # One coordinate that is moved by itself stands out most in what all others leave of it.
@@ -137,18 +138,19 @@ def _functions(
         yield (
             [*labels[at], *(f"the distance of {name} from its median" for name in labels[at])],
             np.concatenate([scores, folded], axis=1),
+            False,
         )
     if d == 1:
         return
     values, vectors = np.linalg.eigh(np.corrcoef(first.T))
     kept = values > _RANK * values[-1]
     white = first @ (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
-    yield ["the distance from the centre"], rank_normalised((white**2).sum(axis=1, keepdims=True))
+    yield ["the distance from the centre"], rank_normalised((white**2).sum(axis=1, keepdims=True)), False
     one, other = np.tril_indices(leading)
     for start in range(0, len(one), width):
         a, b = one[start : start + width], other[start : start + width]
-        products = rank_normalised(white[:, a] * white[:, b])
-        yield [f"the product of {names[i]} and {names[j]}, whitened," for i, j in zip(a, b, strict=True)], products
+        labels = [f"the product of {names[i]} and {names[j]}, whitened," for i, j in zip(a, b, strict=True)]
+        yield labels, rank_normalised(white[:, a] * white[:, b]), True
 
 
 def _unconverged(
