@@ -227,5 +227,5 @@ def _nothing(result: Search, names: tuple[str, ...]) -> Finding:
         f"{count} {word}{'s' * (count != 1)}" for count, word in ((result.pairs, "pair"), (result.triples, "triple"))
     )
     tried = f"{pairs} and {triples} of {len(names)} tables have nearly as many records"
-    summary = f"{tried}, and the printed digits of none of them show that one or a few records are between"
+    summary = f"{tried}, and the printed digits of none show that they differ by one record or a few"
     return Finding(KIND, "info", "no relation found between the tables", names, summary, "all tables")

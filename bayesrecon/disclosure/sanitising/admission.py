@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError, Note
 
 @dataclass(frozen=True)
 class Asked:
-    """A release that is asked of a ledger.
+    """A release that the ledger is asked to allow.
 
     Attributes:
         book: the open ledger.
