@@ -60,7 +60,7 @@ def model():
 @pytest.mark.skipif(shutil.which("g++") is None, reason="PyStan compiles with g++, which is not installed")
 @pytest.mark.filterwarnings("ignore")  # what runs PyStan warns of its own
 def test_recovered_to_the_digits_of_its_numpyro_twin(model, kidiq):
-    at = np.asarray(kidiq.theta)[::100]
+    at = np.asarray(kidiq.theta)[::40]
     draws = {"beta": at[None, :, :2], "sigma": np.exp(at[None, :, 2])}
     both = (model, from_numpyro(twin, RECORD, domain=DOMAIN))
     mine, other = (bayesrecon.recover(from_draws(draws, m)).to_dataframe() for m in both)
