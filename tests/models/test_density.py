@@ -70,7 +70,7 @@ def test_record_terms_and_the_prior_are_those_of_the_program(both):
 
 @pytest.mark.parametrize("with_records", slow_then_large(never_empty, plain))
 def test_recovered_as_from_the_program_written_in_numpyro(with_records, kidiq):
-    """From 100 draws, for which the density is evaluated a million times."""
+    """From 100 draws: the density is evaluated for each record at each of them."""
     at = np.asarray(kidiq.theta)[::40]
     draws = {"beta": at[None, :, :2], "sigma": np.exp(at[None, :, 2])}
     mine, twin = (bayesrecon.recover(from_draws(draws, m)).to_dataframe() for m in written_twice(with_records))
