@@ -131,7 +131,7 @@ _PLAIN = re.compile(
     r"(?P<bare>\w+?)_+(?P<coding>[TSH])_(?P<level>\w+?)_+$"
 )  # the same with the characters of a field's name
 _STATA = re.compile(r"(?P<level>\d+)(?:bn?|o)?\.(?P<bare>[A-Za-z_]\w*)$")
-_SPSS = re.compile(r"\[(?P<bare>\w+)=(?P<level>.+)\]$")
+_NAMED = re.compile(r"\[?(?P<bare>[A-Za-z][\w.]*)=(?P<level>[^\]]+)\]?$")  # of SPSS, and of authors
 _POLYNOMIAL = re.compile(
     r"(?:C\((?P<inside>[^,()]+)(?:,.*)?\)|(?P<bare>[\w.]+?))(?:\.(?P<word>Linear|Quadratic|Cubic|L|Q|C)|\^(?P<power>\d))$"
 )
@@ -144,7 +144,7 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
     """Factors that the names of columns identify, as written by formulas of Python, R, Stata and SPSS.
 
     `g[T.b]`, `C(g)[T.b]`, `C(g, Sum)[S.a]`, `C(g, Helmert)[H.b]`, `C(g, Poly).Linear`, `g.L`, `factor(g)2`,
-    `2.g`, `[g=2]`.
+    `2.g`, `[g=2]`, `g=2`.
 
     >>> [(f.name, f.columns, f.levels) for f in factors_by_name(["g[T.b]", "g[T.c]", "age"])]
     [('g', ('g[T.b]', 'g[T.c]'), ('baseline', 'b', 'c'))]
@@ -153,7 +153,7 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
     degrees: dict[str, dict[int, str]] = {}
     baselines: dict[str, str] = {}
     for column in dict.fromkeys(columns):
-        match = next((m for p in (_CODED, _R, _PLAIN, _STATA, _SPSS) if (m := p.match(column)) is not None), None)
+        match = next((m for p in (_CODED, _R, _PLAIN, _STATA, _NAMED) if (m := p.match(column)) is not None), None)
         if match is not None:
             parts = match.groupdict()
             name = (parts.get("inside") or parts["bare"]).strip()

@@ -27,6 +27,7 @@ from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.fits.mixed import from_known_covariance
 from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
+from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
@@ -113,13 +114,13 @@ def audit_fit(
         findings, untried = last_record(release, knows, untried)
     elif release is not None:
         recovery = recovered(release, **knows, key=key, progress=progress).judged()
-        warnings, rows = recovery.warnings, stated(recovery)
+        warnings, rows = recovery.warnings, _told(recovery, release)
         if recovery.whole:  # correlations would reveal nothing more
             untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:
-            findings = (_finding(recovery, attack, limits, tried_out(recovery, tried, knows, key, budget)),)
+            findings = (_finding(rows, recovery, attack, limits, tried_out(recovery, rows, tried, knows, key, budget)),)
         hint: tuple[str, ...] = ()
         if not recovery.failures:
             needs, more = _resting(recovery, "the model"), f", if {recovery.ranges}" if recovery.ranges else ""
@@ -182,16 +183,20 @@ def _presumed(
         if presumed.failures:
             notes.append(Note(f"the table contradicts that {presumption.words}: {presumed.failures[0]}"))
             continue
-        new = [row for row in stated(presumed) if row.name not in before]
+        rows = _told(presumed, release)
+        new = [row for row in rows if row.name not in before]
         n = next((row for row in stated(presumed) if row.name == "n"), None)
-        if not new or n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
-            continue
-        remedies = tried_out(presumed, alternatives, presumption.knows, key, budget)
-        finding = _finding(presumed, attack, limits, remedies)
+        vague = n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper
         needs = _resting(presumed, f"the model, and that {presumption.words}")
-        findings.append(replace(finding, title=f"{finding.title}, if {presumption.words}", needs=needs))
         counts = counts_of(presumed, release.about, _HOW)
-        findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {presumption.words}")
+        small = small_counts(counts, limits.small_count, (release.name,), needs, f", if {presumption.words}")
+        if vague or not (new or small):
+            continue
+        if new:
+            remedies = tried_out(presumed, rows, alternatives, presumption.knows, key, budget)
+            finding = _finding(rows, presumed, attack, limits, remedies)
+            findings.append(replace(finding, title=f"{finding.title}, if {presumption.words}", needs=needs))
+        findings += small
         findings += dominance(release, presumed, presumption.knows, needs, f", if {presumption.words}")
         notes += [
             labelled(f"if {presumption.words}", line) for line in presumed.warnings if line not in recovery.warnings
@@ -200,8 +205,9 @@ def _presumed(
     return tuple(findings), tuple(notes)
 
 
-def _finding(recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
-    rows = stated(recovery)
+def _finding(
+    rows: list[Row], recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]
+) -> Finding:
     count = next((r for r in rows if r.name == "n"), None)
     bounded = count is not None and count.lower is not None and count.upper is not None
     exact = bounded and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
@@ -216,6 +222,14 @@ def _finding(recovery: Recovery, attack: str, limits: Thresholds, remedies: tupl
         items(rows),
         remedies,
     )
+
+
+def _told(recovery: Recovery, release: Release) -> list[Row]:
+    """The statistics that were determined, without the number of records that the table itself prints."""
+    table = getattr(release, "limits", None)
+    counted = table.footer.records(len(table.coefficients)) if isinstance(table, Coded) else None
+    printed = counted is not None and counted[0] == counted[1]
+    return [row for row in stated(recovery) if not (printed and row.name == "n")]
 
 
 def _resting(recovery: Recovery, needs: str) -> str:
@@ -240,15 +254,19 @@ def alternatives_of(release: Release) -> list[Alternative]:
 
 
 def tried_out(
-    recovery: Recovery, alternatives: Sequence[Alternative], knows: Knows, key: int, budget: Budget
+    recovery: Recovery,
+    rows: Sequence[Row],
+    alternatives: Sequence[Alternative],
+    knows: Knows,
+    key: int,
+    budget: Budget,
 ) -> tuple[Remedy, ...]:
-    """Try every remedy and repeat the attack. The most effective remedies come first.
+    """Try every remedy for these statistics and repeat the attack. The most effective remedies come first.
 
     The measured error of a statistic is its shift plus its error before the remedy. The predicted error is the one that
     the attack states after the remedy.
     """
-    rows, results = stated(recovery), []
-    unmeasured, seconds = [], recovery.seconds
+    results, unmeasured, seconds = [], [], recovery.seconds
     for action, make in alternatives:
         if not budget.allows(seconds):
             unmeasured.append(Remedy(action, untried=True))

@@ -1,7 +1,8 @@
 """Counts below a threshold, which data stewards check for every level, cell and residual degree of freedom.
 
-A count is a finding if the release determines it or bounds it below the threshold. A cell with one record is more
-severe, because its fitted value is the record's response.
+A count is a finding if the release determines it or bounds it below the threshold. Limits of a cell's count that lie
+near the threshold, on both of its sides, are a finding, too. A cell with one record is more severe: its fitted
+value is the record's response.
 """
 
 import math
@@ -17,6 +18,7 @@ from bayesrecon.results.row import Row
 KIND = "small-count"
 
 _CELL = re.compile(r"n\[(.+)\]$")
+_NEAR = 3  # multiples of the threshold up to which limits on both of its sides are reported
 _WHOLE = 0.5  # largest distance of a count from an integer
 
 
@@ -80,11 +82,15 @@ def _high(row: Row) -> float:
 
 
 def small(counts: Iterable[Count], threshold: int) -> list[Count]:
-    """Counts that are certainly below the threshold, smallest first. Empty cells are excluded, except for residuals."""
+    """Counts below the threshold or with limits around it, smallest first, without empty cells.
+
+    >>> [c.cell for c in small([Count("g=a", None, 7, 28, ""), Count("g=b", 90, 90, 90, "")], 10)]
+    ['g=a']
+    """
     below = [
         c
         for c in counts
-        if c.upper < threshold
+        if (c.upper < threshold or ("=" in c.cell and c.lower < threshold and c.upper < _NEAR * threshold))
         and (c.upper > _WHOLE or "=" not in c.cell)
         and (c.cell != "all records" or c.lower > -math.inf)
     ]
@@ -111,7 +117,7 @@ def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, m
     single = exact and count.upper == 1 and "=" in count.cell
     level: Severity = "high" if single else "medium"
     records = count.cell if "=" not in count.cell else f"records with {count.cell}"
-    title = f"{records}: {number}, below {threshold}{more}"
+    title = f"{records}: {number}, {'below' if count.upper < threshold else 'perhaps below'} {threshold}{more}"
     summary = f"{count.how}: {number}"
     if single:
         summary += "; the only record of the cell: its fitted value is the record's own response, and all of any sum"

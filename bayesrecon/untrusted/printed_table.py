@@ -1,7 +1,8 @@
-"""A table as somebody printed it: CSV, Markdown, HTML, or lines of text."""
+"""A table as somebody printed it: CSV, Markdown, HTML, LaTeX, cells between tabs, or lines of text."""
 
 import re
 from html.parser import HTMLParser
+from itertools import accumulate
 from pathlib import Path
 from typing import TypedDict
 
@@ -12,6 +13,15 @@ MOST_BYTES = 2**24
 _MOST_ROWS, _MOST_CELLS = 20_000, 400_000  # of all tables of a file: more are data, no estimates
 _LONGEST = 10_000  # letters of a cell or of a line of text
 _RULE = re.compile(r"[\s|:+=_-]*$")  # lines that are drawn
+_BLANK = re.compile(r"\s+\|\s*$")  # line that ends a block of Stata's
+_TABBED = 3  # lines with tabs, from which on a text is a table that was copied from a document
+
+_COMMENT = re.compile(r"(?<!\\)%.*")
+_TABULAR = re.compile(r"\\(begin|end)\{(?:tabular[xy*]?|longtable|tblr|talltblr)\}")
+_RULES = re.compile(r"\\(?:(?:top|mid|bottom|cmid)rule|hline|cline)(?:\[[^\]]*\]|\([^)]*\)|\{[^{}]*\})*")
+_MERGED = re.compile(r"\\multicolumn\s*\{(\d{1,2})\}\s*\{(?:[^{}]|\{[^{}]*\})*\}")
+_SPACE = re.compile(r"\\(?:[hv]space\*?\s*\{[^{}]*\}|[,;:! ]|quad\b)|(?<!\\)~")
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?\s*|\\(?=[^A-Za-z])|(?<!\\)[{}$^]")
 
 
 class PrintedText(TypedDict):
@@ -68,12 +78,55 @@ def in_text(text: str, suffix: str) -> tuple[list[list[list[str]]], list[str]]:
         return _of_html(text)
     if suffix == ".csv":
         return [[[cell.strip() for cell in row] for row in rows_of(text) if any(cell.strip() for cell in row)]], []
+    if suffix == ".tex":
+        return _of_latex(text)
     lines = text.splitlines()
+    tabbed = [line for line in lines if "\t" in line.strip()]
+    if len(tabbed) >= max(_TABBED, len(lines) // 2):
+        grid = [[cell.strip() for cell in line.split("\t")] for line in tabbed]
+        return [grid], [line.strip() for line in lines if line.strip() and line not in tabbed]
     piped = [line for line in lines if line.strip().startswith("|") and line.count("|") > 1]
     if piped:
         grid = [[c.strip().strip("*`") for c in _split(line)] for line in piped if not _RULE.match(line)]
         return [grid], [line.strip() for line in lines if line.strip() and line not in piped]
-    return [], [line.rstrip() for line in lines if line.strip() and not _RULE.match(line)]
+    return [], [line.rstrip() for line in lines if line.strip() and (not _RULE.match(line) or _BLANK.match(line))]
+
+
+def _of_latex(text: str) -> tuple[list[list[list[str]]], list[str]]:
+    r"""The cells of all tables of a LaTeX file, and the lines beside them.
+
+    >>> _of_latex(r"\begin{tabular}{lc} \toprule age & 0.06$^{***}$ \\ & (0.01) \\ \end{tabular} 9 \% left")
+    ([[['age', '0.06***'], ['', '(0.01)']]], ['9 % left'])
+    """
+    outside, *pieces = _TABULAR.split(_COMMENT.sub("", text))
+    lines, grids = [outside], []
+    for kind, piece in zip(pieces[::2], pieces[1::2], strict=True):
+        if kind == "end":
+            lines.append(piece)
+            continue
+        rows = re.split(r"\\\\(?:\[[^\]]*\])?", _RULES.sub(" ", _after_columns(piece)))
+        grid = [[cell for text in re.split(r"(?<!\\)&", row) for cell in _merged(text)] for row in rows]
+        grids.append([row for row in grid if any(row)])
+    words = (_latex_words(line) for text in lines for line in text.splitlines())
+    return [grid for grid in grids if grid], [line for line in words if line]
+
+
+def _after_columns(body: str) -> str:
+    """What follows the arguments with which a table begins: its width, its place and the kinds of its columns."""
+    while (begun := body.lstrip()) and begun[0] in "{[":
+        depths = accumulate((letter in "{[") - (letter in "}]") for letter in begun)
+        body = begun[next((i for i, depth in enumerate(depths) if not depth), len(begun)) + 1 :]
+    return body
+
+
+def _merged(cell: str) -> list[str]:
+    """The words of a cell, and empty cells where it takes the width of several."""
+    width = int(match[1]) if (match := _MERGED.search(cell)) is not None else 1
+    return [_latex_words(_MERGED.sub("", cell)), *[""] * (width - 1)]
+
+
+def _latex_words(text: str) -> str:
+    return " ".join(_COMMAND.sub("", _SPACE.sub(" ", text)).split())
 
 
 def _split(line: str) -> list[str]:

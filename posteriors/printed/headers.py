@@ -138,6 +138,8 @@ SIGMA = (
     "rse",
     "root mse",
     "residual std error",
+    "residual sd",
+    "residual standard deviation",
     "std error of the regression",
     "s",
 )
@@ -174,6 +176,18 @@ def plain(header: object) -> str:
     """
     text = re.sub(r"[._\s]+", " ", str(header).replace("\u00a0", " ").strip().strip('"').lower())
     return text.strip().strip(":").strip()
+
+
+_LEVEL = re.compile(r"([A-Za-z][\w.]*)\s*(?:={1,2}\s*|:\s+)(?=\w)")
+
+
+def line_label(text: object) -> str:
+    """The label of a line, with a level of a factor as `factor=level`.
+
+    >>> line_label(" Arm: high "), line_label("arm == high"), line_label("age:female")
+    ('Arm=high', 'arm=high', 'age:female')
+    """
+    return _LEVEL.sub(r"\1=", str(text).strip(), count=1)
 
 
 def footer_of(label: str) -> str | None:

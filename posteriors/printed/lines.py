@@ -44,6 +44,7 @@ _WORDS = sorted({*ESTIMATE, *ERROR, *RATIO, *LOWER, *UPPER, *_OTHERS, _TWO}, key
 _HEADER = re.compile("|".join(rf"(?<!\S){re.escape(word)}(?!\S)" for word in _WORDS) + r"|\S+")
 _TOKEN = re.compile(rf"(?:<\s?)?(?:{NUMBER}|NA|NaN|nan|\.)[*\u2020]*$")
 _CELL = re.compile(rf"(?<!\S)(?:[(\[]\s*{NUMBER}(?:\s*[,;]\s*{NUMBER})?\s*[)\]]|{NUMBER})[*\u2020]*(?!\S)")
+_BLOCK = re.compile(r"\s*([A-Za-z]\w*)\s*\|\s*$")  # Stata's line above those of the levels of a factor
 _STARS = re.compile(r"(?<=[\d.])\s+[*.\u2020]{1,4}\s*$")
 _NAMES = sorted(((word, name) for name, words in FOOTERS.items() for word in words), key=lambda p: -len(p[0]))
 _ON = re.compile(rf"residual standard error:?\s*({NUMBER})\s+on\s+(\d+)\s+degrees", re.IGNORECASE)
@@ -60,13 +61,14 @@ def grid_of(lines: Sequence[str]) -> tuple[list[list[str]], list[str]]:
         header = _header(line)
         if header is None:
             continue
-        grid, rest = [header], list(lines[:at])
+        grid, rest, factor = [header], list(lines[:at]), ""
         for row in lines[at + 1 :]:
             cells = _row(row, len(header) - 1)
             if cells is None:
                 rest.append(row)
+                factor = block[1] if (block := _BLOCK.match(row)) is not None else ""
             else:
-                grid.append(cells)
+                grid.append([f"{factor}={cells[0]}" if factor else cells[0], *cells[1:]])
         if len(grid) > 1:
             return grid, rest
     return [], list(lines)

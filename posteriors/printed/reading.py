@@ -24,6 +24,7 @@ from bayesrecon.posteriors.printed.headers import (
     ColumnPositions,
     columns_of,
     footer_of,
+    line_label,
     plain,
 )
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
@@ -34,7 +35,7 @@ from bayesrecon.untrusted.printed_table import PrintedTable, PrintedText
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
+SUFFIXES = (".csv", ".md", ".html", ".htm", ".tex", ".txt")
 """Files that may be printed tables."""
 
 LABELS = {
@@ -71,11 +72,13 @@ class Printed:
             printed, or numbers of a DataFrame.
         notes: how the columns were read, unless their headers are plain.
         model: name of the model's column if several models stand side by side, else "".
+        formula: formula of the call that R prints above, else "".
     """
 
     frame: "pd.DataFrame"
     notes: tuple[str, ...] = ()
     model: str = ""
+    formula: str = ""
 
 
 def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
@@ -183,9 +186,24 @@ def _form(grid: Grid, lines: list[str], plain_headers: bool = False, column: str
         constant = [label for label, _ in rows if plain(label) in INTERCEPT]
         intercept = constant[0] if constant else "none of the lines"
         notes.append(Note(f"columns read as {how[1]}; the intercept is {intercept}{listed}"))
-    return Printed(frame, tuple(notes), model)
+    return Printed(frame, tuple(notes), model, _formula_of(lines))
 
 
+def _formula_of(lines: Sequence[str]) -> str:
+    """The formula of a call such as `lm(formula = y ~ x, data = d)`: it ends at a comma or at the call's bracket."""
+    text = " ".join(line.strip() for line in lines)
+    begin = re.search(r"\bformula\s*=\s*(?=[^,()]*~)", text)
+    if begin is None:
+        return ""
+    depth = 0
+    for end in range(begin.end(), min(len(text), begin.end() + _LONGEST)):
+        depth += (text[end] == "(") - (text[end] == ")")
+        if depth < 0 or (not depth and text[end] == ","):
+            return text[begin.end() : end]
+    return ""
+
+
+_LONGEST = 10_000  # letters of a formula
 _MOST_LINES = 10_000  # coefficients that a table has at most
 
 _Rows = list[tuple[str, list[Cell]]]
@@ -218,7 +236,7 @@ def _of_columns(
     rows: _Rows = []
     for row in body:
         values = [row[i] if i < len(row) else "" for i in wanted]
-        label = str(row[0]).strip()
+        label = line_label(row[0])
         if not label or all(map(_empty, values)) or (label[0] in "_=" and label != "_cons"):
             continue
         values = [_without_marks(v) for v in values]
@@ -263,7 +281,7 @@ def _of_model(header: Row, body: Grid, k: int) -> tuple[_Rows, tuple[list[str], 
     rows: _Rows = []
     pairs = False
     for row in body:
-        label, text = str(row[0]).strip(), _FREEDOM.sub("", str(row[k])).strip() if k < len(row) else ""
+        label, text = line_label(row[0]), _FREEDOM.sub("", str(row[k])).strip() if k < len(row) else ""
         beside, below = BRACKETS.match(text), _BELOW.match(text)
         if below is not None and rows and not rows[-1][1][1:]:
             rows[-1][1].extend(filter(None, (below["second"], below["third"])))

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footer_lines import with_scale, without_footer
 from bayesrecon.posteriors.printed.footers import Footer
-from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of, plain
+from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of, line_label, plain
 from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import PrintedNumbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
@@ -65,7 +66,7 @@ def from_table(
     `posteriors.gaussian`.
 
     Args:
-        table: path of a file (CSV, Markdown, HTML, or copied text) or a DataFrame, with one line per parameter. The
+        table: path of a file (CSV, Markdown, HTML, LaTeX, or copied text) or a DataFrame, with one line per parameter. The
             name is the first column or the index. The columns `estimate` (mean, coef, mode) and `std. error` (se, sd,
             std err) may have the names that common packages print. Errors or 95 % intervals in brackets, odds ratios
             with intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are recognised. Notes
@@ -99,6 +100,8 @@ def from_table(
     >>> release.model.name
     'ols, mode and covariance'
     """
+    if isinstance(correlations, str | Path):
+        correlations = read_frame(correlations, "the correlations")
     printed_table = as_printed(table, column=column)
     title = name or titled(table, printed_table.model)
     frame, footer, notes = printed_table.frame, Footer(), printed_table.notes
@@ -125,6 +128,11 @@ def from_table(
         if model.name not in ESTIMATORS:
             raise BayesreconError("formula= applies only to tables of regressions")
         coded = factors_of_formula(formula, lines)
+    elif printed_table.formula and model.name in ESTIMATORS:
+        with suppress(BayesreconError):  # a call of R's that formulaic does not know, or its lines are another table's
+            coded = factors_of_formula(printed_table.formula, lines)
+            formula = printed_table.formula
+    if coded:
         model = _with_factors(model, coded)
     boxes = in_coordinates_of(model, coordinates, draws)
     count = boxes.dimension if draws is None else len(order)
@@ -312,7 +320,7 @@ def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: S
 
     if isinstance(matrix, (str, Path, pd.DataFrame)):
         frame = read_frame(matrix, "the correlations")
-        rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
+        rows, columns = ([line_label(x) for x in axis] for axis in (frame.index, frame.columns))
         for label in labels:
             if label not in rows or label not in columns:
                 raise BayesreconError(f"the correlations lack {label}{near(label, rows)}")
@@ -347,7 +355,7 @@ def as_table(path: str | Path) -> bool:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES or not path.is_file():
         return False
-    if path.suffix.lower() in (".md", ".html", ".htm"):
+    if path.suffix.lower() in (".md", ".html", ".htm", ".tex"):
         return True
     with path.open(encoding="utf-8", errors="replace") as file:
         lines = file.read(_SNIFFED).splitlines()[:_FIRST]

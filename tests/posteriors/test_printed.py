@@ -119,6 +119,38 @@ def test_a_summary_of_r_that_was_copied(tmp_path):
     assert found["n"].estimate == 30
 
 
+ARMS = (("Constant", 2.181, 0.441), ("age", 0.0587, 0.0078), ("high", 0.574, 0.776), ("low", 1.524, 0.279))
+"""A regression of 212 people, of whom 7 are in the arm "high"."""
+
+
+def of_authors(form):
+    """The regression as authors print it; the text alone tells that `high` and `low` are levels."""
+    if form == "Call of R":
+        lines = [f"{name.replace('high', 'armhigh').replace('low', 'armlow')} {b} {se}" for name, b, se in ARMS]
+        return "Call:\nlm(formula = y ~ age + arm, data = d)\n\n Estimate Std. Error\n" + "\n".join(lines)
+    if form == "block of Stata":
+        constant, age, *levels = (f"{name:>12} | {b} {se}" for name, b, se in ARMS)
+        empty = "             |"
+        return "\n".join(["y | Coefficient  Std. err.", age, empty, "         arm |", *levels, empty, constant])
+    named = [(name if name in ("Constant", "age") else f"Arm: {name}", b, se) for name, b, se in ARMS]
+    if form == "cells of Word":
+        return "Predictor\tB\tSE\n" + "\n".join(f"{name}\t{b}\t{se}" for name, b, se in named)
+    if form == "booktabs":
+        lines = "".join(rf"\textbf{{{name}}} & ${b}$ & {se} \\[2pt]" for name, b, se in named)
+        return r"\begin{tabular}{@{}l*{2}{r}} \toprule & Estimate & Std.\ Error \\ \midrule " + lines + r"\end{tabular}"
+    lines = "\n".join(rf" {name} & {b}$^{{***}}$ \\ & ({se}) \\ & \\" for name, b, se in named)
+    return r"\begin{tabular}{lc} \\[-1.8ex]\hline & \multicolumn{1}{c}{(1)} \\ " + lines + r"\hline \end{tabular}"
+
+
+@pytest.mark.parametrize("form", ["Call of R", "block of Stata", "cells of Word", "booktabs", "stargazer"])
+def test_an_arm_of_a_few_people_is_read_from_the_text_alone(form, tmp_path):
+    path = tmp_path / ("paper.tex" if form in ("booktabs", "stargazer") else "paper.txt")
+    path.write_text(of_authors(form) + "\n\nN = 212\n\nResidual standard error: 1.989 on 208 degrees of freedom\n")
+    first, *others = bayesrecon.audit(path, "ols", remedies=False)
+    assert first.title.lower() == "records with arm=high: between 7 and 28, perhaps below 10"
+    assert not others  # the number of records is printed
+
+
 def test_a_table_of_stata_that_was_copied(tmp_path):
     path = tmp_path / "regress.txt"
     path.write_text(
@@ -309,7 +341,7 @@ def test_models_of_the_same_records_are_read_together(tmp_path, run):
     notes = [line for line in audited.warnings if isinstance(line, Note)]
     assert any(line.startswith("models.txt, (1): if PSI is 0 or 1: only one combination") for line in notes)
     assert any(f.title.startswith("models.txt, (1): records with PSI=0,y=1: 3") for f in audited)
-    assert {f.title.partition(": ")[0] for f in audited} == {"models.txt, (1)", "models.txt, (2)"}
+    assert {f.title.partition(": ")[0] for f in audited} == {"models.txt, (1)"}  # of (2) the printed N alone
     assert all(place.startswith("models.txt, (") for f in audited for place in f.where)
     assert bayesrecon.audit(path, "logit", column="2", remedies=False).name == "models.txt, (2)"
     code, out, err = run("recover", path, "--model", "logit")
