@@ -68,9 +68,9 @@ def from_table(
     Args:
         table: path of a file (CSV, Markdown, HTML, LaTeX, or copied text) or a DataFrame, with one line per parameter.
             The name is the first column or the index. The columns `estimate` (mean, coef, mode) and `std. error` (se,
-            sd, std err) may have the names that common packages print. Errors or 95 % intervals in brackets, odds ratios
-            with intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are recognised. Notes
-            say what was recognised.
+            sd, std err) may have the names that common packages print. Errors or 95 % intervals in brackets, odds
+            ratios with intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are recognised.
+            Notes say what was recognised.
         model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the lines
             (`Intercept` and `const` are not covariates). "ols" has a line `sigma`, the residual standard error, without
             a standard error of its own.
