@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, TypeVar
 
 from bayesrecon.errors import BayesreconError
 
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Result")
 FIGURES = (".png", ".pdf", ".svg")
-
-
-@runtime_checkable
-class _Plotted(Protocol):
-    """A result that draws itself."""
-
-    def plot(self, *, path: Path) -> object: ...
 
 
 def deliver(
@@ -54,10 +47,8 @@ def deliver(
     if plot is not None:
         if draw is not None:
             result.plotted(draw, path=plot)
-        elif isinstance(result, _Plotted):
-            result.plot(path=plot)
         else:
-            raise BayesreconError(f"--plot {plot}: a {type(result).__name__} cannot be plotted")
+            result.plot(path=plot)
         console.wrote(plot)
     if json:
         console.emit_json(result.to_dict())

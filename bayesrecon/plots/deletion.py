@@ -54,7 +54,8 @@ def plot_deleted(
             pixels = max((np.asarray(v).ravel() for v in result.record.values()), key=len)
             _image(ax, pixels, shape)
         else:
-            frame = result.to_dataframe().iloc[:_MOST]
+            frame = result.to_dataframe()
+            frame = (frame.drop(index="y") if label and len(frame) > 1 else frame).iloc[:_MOST]
             position = np.arange(len(frame))
             if frame["se"].notna().any():
                 error = 1.96 * np.nan_to_num(frame["se"].to_numpy())

@@ -25,7 +25,7 @@ _SIDE_BY_SIDE = 20  # with more features, the left panel would be taller than th
 _TITLE_PAD = 10
 
 
-def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
+def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Eigenvalues of the kernel, largest first, with a dash for the noise of each.
 
     Eigenvalues above the noise, which the draws resolve, have filled markers. Hollow ones need more draws.
@@ -33,6 +33,7 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     Args:
         diagnosis: result of `bayesrecon.diagnose`.
         ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes.
@@ -48,7 +49,8 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     """
     from matplotlib.ticker import MaxNLocator
 
-    ax, figure = axes_of(ax)
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
     values, noise = (np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise))
     resolved, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
     values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
@@ -74,10 +76,12 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     finish(ax)
     if figure is not None:
         fit(figure)
+    if path is not None:
+        save_figure(ax.figure.figure, path)
     return ax
 
 
-def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
+def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Share of each feature that the release determines. The lighter part needs more draws.
 
     The colour is the verdict. Monomials are of the standardised fields. At most 40 features are drawn.
@@ -85,6 +89,7 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     Args:
         diagnosis: result of `bayesrecon.diagnose`.
         ax: Axes to draw into; by default a new figure. The legend is outside it, so use a constrained layout.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes.
@@ -98,7 +103,8 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['determined (5)', 'undetermined (1)']
     """
-    ax, figure = axes_of(ax)
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
     features = diagnosis.features[:MOST_ROWS]
     limit, seen = (
         np.clip(np.nan_to_num([getattr(f, name) for f in features]), 0, 1) for name in ("visibility", "seen")
@@ -151,16 +157,19 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     finish(ax)
     if figure is not None:
         fit(figure, heights=[table_height(len(labels))])
+    if path is not None:
+        save_figure(ax.figure.figure, path)
     return ax
 
 
-def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np.ndarray:
+def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None, ax: "Axes | None" = None) -> np.ndarray:
     """One figure of the diagnosis: visibility of the features, the spectrum with its noise, and the plan if it has one.
 
     Args:
         diagnosis: result of `bayesrecon.diagnose`.
         path: save the figure there (.png, .pdf or .svg). The figure is then not registered with pyplot, so it need not
             be closed.
+        ax: Axes for the visibility alone; by default a new figure of everything.
 
     Returns:
         The Axes in an array: visibility, spectrum, plan.
@@ -177,6 +186,8 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np
     'index'
     """
     check_path(path)
+    if ax is not None:
+        return np.array([plot_visibility(diagnosis, ax, path)])
     lines = min(len(diagnosis.features), MOST_ROWS + 1)
     plan = diagnosis.plan
     plan_panel = [] if plan is None else ["plan"]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.plots.forest_numbers import write_columns
+from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, axes_of, draw_marks, finish, fit, set_ticks
 from bayesrecon.plots.table import Columns, tabulate
 from bayesrecon.plots.text import label, minus, power
@@ -30,6 +32,7 @@ def plot_recovery(
     ax: "Axes | None" = None,
     statistics: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
+    path: str | Path | None = None,
 ) -> "Axes":
     """A forest plot of the recovered statistics: one row each, with their values in columns on the right.
 
@@ -49,6 +52,7 @@ def plot_recovery(
         ax: Axes to draw into; by default a new figure. Columns and legend are outside it, so use a constrained layout.
         statistics: names of the statistics to show, in this order; by default the first 40.
         names: `{name: label}`, other labels for some of the statistics.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes.
@@ -76,7 +80,8 @@ def plot_recovery(
     labels = [label((names or {}).get(row.name, row.name)) for row in rows]
     if requested is None and len(result.rows) > MOST_ROWS:
         labels.append(f"and {len(result.rows) - MOST_ROWS} more")
-    ax, figure = axes_of(ax)
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
     sampled = bool(np.isfinite(table["scale"]).any())
     if sampled and truth is not None:
         _draw_errors(ax, table)
@@ -94,6 +99,8 @@ def plot_recovery(
     finish(ax)
     if figure is not None:
         fit(figure, heights=[table_height(len(labels))])
+    if path is not None:
+        save_figure(ax.figure.figure, path)
     return ax
 
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, new_figure
+from bayesrecon.plots.style import BLUE, GREY, new_figure, only
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bayesrecon.results.input_estimate import InputEstimate
@@ -24,6 +25,7 @@ def plot_input(
     shape: tuple[int, int] | None = None,
     truth: np.ndarray | None = None,
     path: str | Path | None = None,
+    ax: "Axes | None" = None,
 ) -> np.ndarray:
     """The recovered input: the estimate, its error (half the 95 % interval), and the visibility of every field.
 
@@ -35,6 +37,7 @@ def plot_input(
         shape: (height, width); by default the shape of the record, if it is an image.
         truth: the true record, for comparison.
         path: save the figure there (.png, .pdf or .svg).
+        ax: Axes for the estimate alone; by default a new figure of everything.
 
     Returns:
         The Axes in an array.
@@ -54,6 +57,9 @@ def plot_input(
         shape = (result.shape[0], result.shape[1])
     if shape is not None and shape[0] * shape[1] != len(result.estimate):
         raise BayesreconError(f"{len(result.estimate)} fields are not an image of {shape[0]} by {shape[1]} pixels")
+    if ax is not None:
+        order = np.argsort(-result.visibility, kind="stable")[:_MOST]
+        return only(ax, path, lambda ax: _intervals(ax, result, order, truth))
     figure = new_figure(pyplot=path is None)
     axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
     for ax in axes:
@@ -90,19 +96,22 @@ def _few(draws: np.ndarray) -> np.ndarray:
 
 
 def _fields(figure: "Figure", result: "InputEstimate", truth: object) -> np.ndarray:
-    table = result.to_dataframe()
     order = np.argsort(-result.visibility, kind="stable")[:_MOST]
     figure.set_size_inches(8, max(2.0, 0.28 * len(order) + 1.2))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
-    rows = np.arange(len(order))
-    left.hlines(rows, result.lower[order], result.upper[order], color=GREY, lw=1.5)
-    left.plot(result.estimate[order], rows, "o", color=BLUE, ms=5)
-    if truth is not None:
-        left.plot(np.asarray(truth, float).ravel()[order], rows, "x", color=left.title.get_color(), ms=6)
-    left.set_yticks(rows, labels=[str(name) for name in table.index[order]])
-    left.invert_yaxis()
-    left.set_title("Estimate and 95 % interval", loc="left", fontsize="medium")
-    right.barh(rows, result.visibility[order], color=BLUE)
+    _intervals(left, result, order, truth)
+    right.barh(np.arange(len(order)), result.visibility[order], color=BLUE)
     right.set_xlim(0, 1)
     right.set_title("Visibility", loc="left", fontsize="medium")
     return np.array([left, right])
+
+
+def _intervals(ax: "Axes", result: "InputEstimate", order: np.ndarray, truth: object) -> None:
+    rows = np.arange(len(order))
+    ax.hlines(rows, result.lower[order], result.upper[order], color=GREY, lw=1.5)
+    ax.plot(result.estimate[order], rows, "o", color=BLUE, ms=5)
+    if truth is not None:
+        ax.plot(np.asarray(truth, float).ravel()[order], rows, "x", color=ax.title.get_color(), ms=6)
+    ax.set_yticks(rows, labels=[str(name) for name in result.to_dataframe().index[order]])
+    ax.invert_yaxis()
+    ax.set_title("Estimate and 95 % interval", loc="left", fontsize="medium")

@@ -9,7 +9,20 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, RED, Style, finish, fit, new_figure, set_ticks, styles
+from bayesrecon.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PANEL,
+    RED,
+    Style,
+    finish,
+    fit,
+    new_figure,
+    only,
+    set_ticks,
+    styles,
+)
 from bayesrecon.plots.text import label, minus, power
 
 if TYPE_CHECKING:
@@ -94,7 +107,9 @@ def plot_traces(
     return np.array(panels[: len(names)], dtype=object)
 
 
-def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None) -> np.ndarray:
+def plot_reconstruction(
+    result: "Reconstruction", path: str | Path | None = None, ax: "Axes | None" = None
+) -> np.ndarray:
     """One figure of a reconstruction: its weighted records, its distance from the optimum, and its traces.
 
     A dot marks the iterate that was kept. Its value is in the corner of the panel. At most seven fields have traces.
@@ -103,6 +118,7 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
         result: result of `bayesrecon.reconstruct`.
         path: save the figure there (.png, .pdf or .svg). The figure is then not registered with pyplot, so it need not
             be closed.
+        ax: Axes for the records alone; by default a new figure of everything.
 
     Returns:
         The Axes in an array: traces of n, means and variances, then the relative gap, then the records.
@@ -119,6 +135,8 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     ('x[1]', 'y')
     """
     check_path(path)
+    if ax is not None:
+        return only(ax, path, lambda ax: _draw_records(ax, result))
     figure, names = new_figure(pyplot=path is None), _panel_names(result)
     panels, sizes = _grid(figure, names, full=True)
     *traces, gap, records = panels

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, finish, fit, new_figure, only
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ _BINS = [i / 20 for i in range(21)]
 
 
 def plot_records(
-    table: "RecordTable", *, truth: Mapping[str, ArrayLike] | None = None, path: str | Path | None = None
+    table: "RecordTable",
+    *,
+    truth: Mapping[str, ArrayLike] | None = None,
+    path: str | Path | None = None,
+    ax: "Axes | None" = None,
 ) -> np.ndarray:
     """Two panels per field: the estimates, and the stated probabilities (or the most exposed units).
 
@@ -37,6 +41,7 @@ def plot_records(
         table: result of `bayesrecon.reconstruct` for individual records.
         truth: true values `{field: (units,)}`.
         path: save the figure there (.png, .pdf or .svg).
+        ax: Axes for the estimates of the first field alone; by default a new figure of everything.
 
     Returns:
         The Axes, `(fields, 2)`.
@@ -53,12 +58,15 @@ def plot_records(
     'coin'
     """
     check_path(path)
-    figure = new_figure(pyplot=path is None)
     names = list(table)
+    true_values = {name: np.asarray(v, float) for name, v in (truth or {}).items()}
+    if ax is not None:
+        return only(ax, path, lambda ax: _estimates(ax, table, names[0], true_values.get(names[0])))
+    figure = new_figure(pyplot=path is None)
     axes = np.asarray(figure.subplots(len(names), 2, squeeze=False))
     for (left, right), name in zip(axes, names, strict=True):
         column = table[name]
-        true = None if truth is None or name not in truth else np.asarray(truth[name], float)
+        true = true_values.get(name)
         _estimates(left, table, name, true)
         if column.probability is None:
             _exposure(right, table)

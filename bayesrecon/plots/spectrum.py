@@ -2,28 +2,31 @@
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.style import BLUE, GREY, axes_of, finish, fit, set_ticks
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SMALLEST = 1e-33
+_SMALLEST = 1e-18  # below what rounding leaves of zero
 
 
-def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
+def plot_spectrum(result: Recovery, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Eigenvalues of the score kernel on generic records, largest first, and the rank that was kept.
 
     A clear gap after the rank means that the release determines finitely many features of the data, and that all of
-    them were used. Values at rounding level are grey. Zeros are drawn at 1e-33.
+    them were used. Values at rounding level are grey. Smaller ones than 1e-18 are drawn there.
 
     Args:
         result: result of `bayesrecon.recover`.
         ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes.
@@ -39,7 +42,8 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     """
     from matplotlib.ticker import MaxNLocator
 
-    ax, figure = axes_of(ax)
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
     values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
     values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
     index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
@@ -73,4 +77,6 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     finish(ax)
     if figure is not None:
         fit(figure)
+    if path is not None:
+        save_figure(ax.figure.figure, path)
     return ax

@@ -1,6 +1,6 @@
 """Shared parts of the plots: colours, markers and their legend, ticks, and the size of a figure."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +106,13 @@ def panel(
         fit(figure, heights=heights)
     if path is not None:
         save_figure(ax.figure.figure, path)
+
+
+def only(ax: "Axes", path: str | Path | None, draw: "Callable[[Axes], None]") -> np.ndarray:
+    """The Axes in an array, after the main panel of a figure of several panels was drawn into them."""
+    with panel(ax, path) as ax:
+        draw(ax)
+    return np.array([ax], dtype=object)
 
 
 def draw_marks(ax: "Axes", table: Columns, x: np.ndarray, y: np.ndarray, clip: bool = False) -> None:

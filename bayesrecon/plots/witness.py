@@ -1,11 +1,13 @@
 """Plots of a witness: the estimated density of the private records over one or two fields."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.style import BLUE, axes_of, finish, fit
+from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.style import BLUE, GREY, axes_of, finish, fit
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -13,19 +15,22 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.witness import Witness
 
+_SEEN = 0.5  # share of a value that is determined, from which on it has a band
 _MAP = (5.4, 4.4)  # inches, including the colour bar
 
 
-def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
+def plot_witness(witness: "Witness", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """The estimated density of the private records over one or two fields.
 
-    For one field it is a curve with a 95 % band, or bars if the field has few values. For two fields it is a map. The
+    For one field it is a curve, or bars if the field has few values. It has a 95 % band where most of it is determined,
+    and is dashed elsewhere. For two fields it is a map. The
     part that the release does not determine is replaced by a smooth density with the recovered moments. The title
     states its share.
 
     Args:
         witness: result of `bayesrecon.witness`.
         ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
 
     Returns:
         The Axes.
@@ -38,7 +43,8 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('y', 'density of the records')
     """
-    ax, figure = axes_of(ax)
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
     names = [label(name) for name in witness.fields]
     determined = (
         f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
@@ -50,8 +56,13 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
             ax.errorbar(grid, witness.values, yerr=half, color=BLUE, marker="o", linestyle="none", capsize=3)
             ax.set_ylabel("share of the records")
         else:
-            ax.fill_between(grid, witness.values - half, witness.values + half, color=BLUE, alpha=0.25, linewidth=0)
-            ax.plot(grid, witness.values, color=BLUE)
+            low, high = witness.values - half, witness.values + half
+            seen = np.asarray(witness.visibility) >= _SEEN
+            ax.fill_between(grid, low, high, where=seen, color=BLUE, alpha=0.25, linewidth=0)
+            ax.plot(grid, witness.values, color=GREY, ls="--", label=None if seen.all() else "smooth guess")
+            ax.plot(
+                grid, np.where(seen, witness.values, np.nan), color=BLUE, label="determined" if seen.any() else None
+            )
             ax.set_ylabel("density of the records")
         ax.set_ylim(bottom=min(0.0, float((witness.values - half).min())))
     else:
@@ -67,4 +78,6 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
         fit(figure)
     elif figure is not None:
         figure.set_size_inches(*_MAP)
+    if path is not None:
+        save_figure(ax.figure.figure, path)
     return ax

@@ -20,7 +20,6 @@ from bayesrecon.results.findings import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
     from bayesrecon.model import Model
@@ -48,6 +47,8 @@ class Audit(Result):
         fixed: the audit of the cleaned copy, if one was written.
         used: the model that the attacks used.
     """
+
+    plotted_by = "audit.plot_audit"
 
     findings: tuple[Finding, ...]
     name: str
@@ -162,10 +163,6 @@ class Audit(Result):
         page = self.to_html(command)
         write_whole(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return path
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the errors that the remedies leave; see `bayesrecon.plots.audit`."""
-        return self.plotted("audit.plot_audit", ax=ax)
 
     @property
     def headline(self) -> str:

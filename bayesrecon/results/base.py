@@ -19,6 +19,7 @@ from bayesrecon.results.schemas import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 _ROWS = 20
@@ -35,6 +36,7 @@ class Result:
     failures: tuple[str, ...] = ()
     """Failed checks of the release, one line each. If there are any, nothing is determined."""
     _indexed = True  # whether `save` writes the table's index
+    plotted_by = ""  # its plot, `module.function` of `bayesrecon.plots`
 
     @property
     def headline(self) -> str:
@@ -121,6 +123,24 @@ class Result:
             "notes": [message for message in self.warnings if isinstance(message, Note)],
         }
         return plain({**named, **checks, **body, **messages})
+
+    def plot(self, ax: "Axes | None" = None, path: str | Path | None = None, **options: object) -> Any:
+        """Plot the result, as the function of `bayesrecon.plots` for its class does.
+
+        Args:
+            ax: Axes to draw into; by default a new figure. Figures of several panels then have only the main one.
+            path: save the figure there (.png, .pdf or .svg).
+            options: further options of that function, such as `truth` or `shape`.
+
+        Returns:
+            The Axes; of a figure of several panels an array.
+
+        Raises:
+            BayesreconError: results of this class have no plot, or the path has another suffix.
+        """
+        if not self.plotted_by:
+            raise BayesreconError(f"a {type(self).__name__} cannot be plotted")
+        return self.plotted(self.plotted_by, ax=ax, path=path, **options)
 
     def plotted(self, name: str, **options: object) -> Any:
         """The plot `bayesrecon.plots.<name>` of this result; the name is that of a module and a function in it.

@@ -7,7 +7,6 @@ from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 
@@ -30,6 +29,8 @@ class Interval:
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """Intervals and the domain on which they hold. `level` is their joint coverage."""
+
+    plotted_by = "bounds.plot_bounds"
 
     release: str
     level: float
@@ -58,10 +59,6 @@ class Bounds(Result):
 
         rows = [{**asdict(i), "width": i.width} for i in self.intervals]
         return pd.DataFrame(rows).set_index("name").astype(float)
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the intervals; see `bayesrecon.plots.bounds`."""
-        return self.plotted("bounds.plot_bounds", ax=ax)
 
     @property
     def headline(self) -> str:

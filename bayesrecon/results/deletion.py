@@ -11,7 +11,6 @@ from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 _TRAINED = "if both were trained to their optimum, and no noise was added"
@@ -37,6 +36,8 @@ class DeletedRecord(Result):
         probability: for HRec. With labelled public records, the probability that the label is right. Without labels,
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
     """
+
+    plotted_by = "deletion.plot_deleted"
 
     record: dict[str, np.ndarray]
     se: dict[str, np.ndarray] | None
@@ -68,10 +69,6 @@ class DeletedRecord(Result):
                 rows.append((entry(name, index), float(value[index]), error))
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
-    def plot(self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None) -> "Axes":
-        """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
-        return self.plotted("deletion.plot_deleted", ax=ax, shape=shape)
-
     @property
     def headline(self) -> str:
         target = "sign" if len(self.record) == 1 else "label"
@@ -97,6 +94,8 @@ class DeletionInference(Result):
         effective_draws: effective number of draws of both releases, smallest value over the candidates.
         deleted: for approximations: number of deleted records, and totals of their fields.
     """
+
+    plotted_by = "deletion.plot_inference"
 
     probability: np.ndarray
     log_likelihood: np.ndarray

@@ -65,6 +65,8 @@ class Diagnosis(Result):
         plan: what fewer draws or digits would reveal, if it was requested (`diagnose --plan`).
     """
 
+    plotted_by = "diagnosis.plot_diagnosis"
+
     release: str
     model: str
     draws: int

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 
@@ -99,6 +97,8 @@ class GameResult(Result):
         claimed_epsilon: the epsilon of differential privacy that the learner claims, for the substitution of one
             record.
     """
+
+    plotted_by = "game.plot_game"
 
     rows: tuple[GameRow, ...]
     outcomes: np.ndarray
@@ -207,10 +207,6 @@ class GameResult(Result):
     def _excerpt(self) -> "DataFrame":
         columns = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
         return self.to_dataframe().loc[:, columns + (["bound"] if self.bound is not None else [])]
-
-    def plot(self, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-        """Plot the success of every adversary, as defined and with ties as wins; see `bayesrecon.plots.game`."""
-        return self.plotted("game.plot_game", ax=ax, path=path)
 
 
 @dataclass(frozen=True)

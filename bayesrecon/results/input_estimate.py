@@ -1,7 +1,6 @@
 """What the outputs of a model reveal about one input: an estimate of every field with its error."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +35,8 @@ class InputEstimate(Result):
         draws: `(D, p)` posterior draws; empty for other methods.
         settings: settings of the attack.
     """
+
+    plotted_by = "input_image.plot_input"
 
     release: str
     method: str
@@ -89,10 +90,6 @@ class InputEstimate(Result):
         columns = ("estimate", "se", "lower", "upper", "visibility")
         table = pd.DataFrame({name: getattr(self, name) for name in columns}, index=pd.Index(index, name="field"))
         return table.assign(verdict=self.verdicts)
-
-    def plot(self, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> np.ndarray:
-        """Plot estimate, error and visibility as images, or fields with intervals (`bayesrecon.plots.input_image`)."""
-        return self.plotted("input_image.plot_input", shape=shape, path=path)
 
     @property
     def headline(self) -> str:

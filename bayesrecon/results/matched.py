@@ -1,7 +1,6 @@
 """The result of gradient-norm matching."""
 
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 _EXCLUDED = ("pseudo", "error", "warnings")
@@ -39,6 +37,8 @@ class Matched(Result):
         penalty: the regulariser's term in the objective, which is added to half the squared residual.
         regulariser: its description; empty if there is none.
     """
+
+    plotted_by = "matched.plot_matched"
 
     pseudo: PseudoData
     residual: float
@@ -72,12 +72,6 @@ class Matched(Result):
     def to_dataframe(self) -> "DataFrame":
         """One row per record: its multiplier, whether it is determined, and its fields."""
         return self.pseudo.to_dataframe(determined=self.determined)
-
-    def plot(
-        self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None, path: str | Path | None = None
-    ) -> "Axes":
-        """Plot the records by multiplier, or as images; see `bayesrecon.plots.matched`."""
-        return self.plotted("matched.plot_matched", ax=ax, shape=shape, path=path)
 
     @property
     def headline(self) -> str:

@@ -12,7 +12,6 @@ from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 EXACT = 15
@@ -124,6 +123,8 @@ class Series:
 class Plan(Result):
     """An attacker's error of each statistic after thinning, rounding or other remedies. Index it by name."""
 
+    plotted_by = "planner.plot_plan"
+
     release: str
     draws: int
     outlooks: tuple[Outlook, ...]
@@ -216,10 +217,6 @@ class Plan(Result):
             for o in self.outlooks
         }
         return pd.DataFrame.from_dict(rows, orient="index")
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot what each kind of release leaves; see `bayesrecon.plots.planner`."""
-        return self.plotted("planner.plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +37,8 @@ class Reconstruction(Result):
         weights: constraint on the weights.
         stopped: why the optimisation ended.
     """
+
+    plotted_by = "reconstruction.plot_reconstruction"
 
     pseudo: PseudoData
     trace: tuple[tuple[float, ...], ...]
@@ -102,10 +103,6 @@ class Reconstruction(Result):
         variables["trace"] = (("step", "column"), np.array(self.trace).reshape(-1, len(self.columns)))
         attributes = {f"bayesrecon_{k}": json.dumps(v) for k, v in self.to_dict().items()}
         return xr.Dataset(variables, {"column": list(self.columns)}, attributes)
-
-    def plot(self, path: str | Path | None = None) -> np.ndarray:
-        """Plot the trace, the records by weight, and the gap; see `bayesrecon.plots.reconstruction`."""
-        return self.plotted("reconstruction.plot_reconstruction", path=path)
 
     @property
     def headline(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -95,6 +94,8 @@ class RecordTable(Result):
         left_out: shared parameters that were conditioned on.
     """
 
+    plotted_by = "records.plot_records"
+
     _indexed = False
 
     known: Records
@@ -157,10 +158,6 @@ class RecordTable(Result):
         """Plain types only; what is not determined is None."""
         meta = {k: getattr(self, k) for k in _META}
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
-
-    def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> np.ndarray:
-        """Plot the recovered records with their errors; see `bayesrecon.plots.records`."""
-        return self.plotted("records.plot_records", truth=truth, path=path)
 
     @property
     def headline(self) -> str:

@@ -44,6 +44,8 @@ class Recovery(Result):
         ranges: assumptions about fields without a stated domain: their ranges, or that one is the square of another.
     """
 
+    plotted_by = "forest.plot_recovery"
+
     rows: tuple[Row, ...]
     release: str
     model: str
@@ -180,10 +182,6 @@ class Recovery(Result):
         attributes |= {"bayesrecon_failures": json.dumps(self.failures)}
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(variables, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
-
-    def plot(self, truth: dict[str, float] | None = None, ax: "Axes | None" = None) -> "Axes":
-        """Plot the recovered statistics with their intervals; see `bayesrecon.plots.forest`."""
-        return self.plotted("forest.plot_recovery", truth=truth, ax=ax)
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the spectrum of the score kernel; see `bayesrecon.plots.spectrum`."""

@@ -9,7 +9,6 @@ from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 
@@ -24,6 +23,8 @@ class Witness(Result):
             field with finitely many values, shares of the records. `se` is zero for a trained parameter.
         visibility: `(G,)` or `(G, G)`, share of each bump function that the release determines.
     """
+
+    plotted_by = "witness.plot_witness"
 
     release: str
     fields: tuple[str, ...]
@@ -50,7 +51,3 @@ class Witness(Result):
     @property
     def headline(self) -> str:
         return f"{self.release}: density of the private records over {' and '.join(self.fields)}"
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot a curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.witness`."""
-        return self.plotted("witness.plot_witness", ax=ax)

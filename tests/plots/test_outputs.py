@@ -29,6 +29,8 @@ def test_records_that_are_no_images_are_intervals(found, tmp_path):
     left, right = found.plot(path=tmp_path / "fields.png")
     assert len(left.get_yticks()) == len(right.patches) == 12
     assert (tmp_path / "fields.png").exists()
+    alone = found.plot(ax=left.figure.add_subplot())
+    assert [len(ax.get_yticks()) for ax in alone] == [12]
     with pytest.raises(BayesreconError, match="12 fields are not an image of 5 by 5"):
         found.plot(shape=(5, 5))
     with pytest.raises(BayesreconError, match="must end in"):

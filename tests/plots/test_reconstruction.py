@@ -5,6 +5,7 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from pseudodata import example
 
 import bayesrecon
@@ -46,6 +47,10 @@ class TestReconstruction:
     def test_marks_have_the_area_of_their_weight(self):
         axes = plot_reconstruction(example(weights=[1.0, 2.0, 4.0]))
         assert sorted(axes[-1].collections[0].get_sizes()) == pytest.approx(150 * np.array([0.25, 0.5, 1]))
+
+    def test_the_records_alone_in_given_axes(self):
+        (ax,) = example().plot(ax=Figure().add_subplot())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
 
     def test_negative_weights(self):
         axes = plot_reconstruction(example(weights=[1.0, -2.0, 4.0], method="adam"))

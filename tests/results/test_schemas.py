@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import inspect
 import pkgutil
 import sys
 from pathlib import Path
@@ -34,20 +35,32 @@ def is_shipped(one):
     return one.__module__.startswith("bayesrecon.") and Path(found).is_relative_to(Path(bayesrecon.__file__).parent)
 
 
-def test_every_result_has_one():
-    known = set(schema("Audit")["$defs"])
+def every_result():
     for module in (
         "bayesrecon.cli.deletions",
         *(f"bayesrecon.results.{m.name}" for m in pkgutil.iter_modules(results)),
     ):
         importlib.import_module(module)
-    pending, found = [Result], set()
+    pending, found = [Result], []
     while pending:
         below = [one for one in pending.pop().__subclasses__() if is_shipped(one)]
-        found |= {one.__name__ for one in below}
+        found += below
         pending += below
+    return found
+
+
+def test_every_result_has_one():
+    found = {one.__name__ for one in every_result()}
     assert len(found) > 15
-    assert found <= known
+    assert found <= set(schema("Audit")["$defs"])
+
+
+def test_every_plot_draws_into_axes_and_writes_a_file():
+    plots = {one.plotted_by for one in every_result()} - {""}
+    assert len(plots) > 10
+    for module, function in (plot.split(".") for plot in plots):
+        draw = getattr(importlib.import_module(f"bayesrecon.plots.{module}"), function)
+        assert {"ax", "path"} <= set(inspect.signature(draw).parameters)
 
 
 def test_a_document_follows_the_schema_that_it_names(audited):

@@ -76,7 +76,7 @@ def _check_written(attack: "Attack[Result] | None", args: Arguments) -> None:
         return
     if args.out is not None and args.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
         raise BayesreconError(f"--out {args.out}: a {kind.__name__} is written to .csv, .json or .npz")
-    if args.plot is not None and not hasattr(kind, "plot"):
+    if args.plot is not None and not kind.plotted_by:
         raise BayesreconError(f"--plot {args.plot}: a {kind.__name__} cannot be plotted")
 
 
