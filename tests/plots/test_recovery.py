@@ -213,7 +213,7 @@ class TestSpectrum:
         assert ax.get_yscale() == "log"
         kept, rest = (line.get_ydata() for line in ax.lines if line.get_marker() == "o")
         assert (len(kept), len(rest)) == (6, 14)
-        assert rest.min() == 1e-33
+        assert rest.min() == 1e-18
         assert "rank 6: everything\nabove the gap is kept" in words(ax)
 
     def test_no_gap(self):
