@@ -20,6 +20,9 @@ from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
 from bayesrecon.results.audit import Audit
 
+Copy = tuple[bytes, Audit]
+"""The content of a file, and its audit."""
+
 
 @np.errstate(over="ignore", invalid="ignore")  # as an audit
 def clean(
@@ -109,7 +112,7 @@ def audited_copy(
     path: Path,
     audit: Callable[[Path], Audit],
     attributes: Mapping[str, str] | None = None,
-) -> tuple[bytes, Audit]:
+) -> Copy:
     """A cleaned copy as bytes, and its audit, before it is there.
 
     Args:

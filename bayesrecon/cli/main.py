@@ -37,6 +37,7 @@ SHOWN = {  # by command: its panel and an example
     "audit": (_BEFORE, "audit fit.nc --model own.py --html report.html"),
     "diagnose": (_BEFORE, "diagnose fit.nc --model own.py --plan"),
     "sanitise": (_BEFORE, "sanitise draws.nc --model own.py --worth 100 -o safe.nc"),
+    "publish": (_BEFORE, "publish fit.nc --model own.py --data private.csv -o published/"),
     "outputs": (_BEFORE, "outputs model.py:predict --public images.npz --outputs answer.npy --image 28x28"),
     "recover": (_ATTACK, "recover fit.nc --model own.py"),
     "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py -n 100"),

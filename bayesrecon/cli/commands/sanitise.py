@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bayesrecon.results.sanitised import Sanitised
 
 _ROWS = 30  # of a table, the first ones
-_TYPED = {
+TYPED = {
     **{name: f"--{name}" for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model")},
     "draws": "--keep-draws",
 }
@@ -114,7 +114,7 @@ def sanitise(
         raise BayesreconError(f"--out {out}: {kinds}")
     opened = _mode(args) if mode else _draws(args)
     copies: list[tuple[bytes, Audit | None]] = []
-    with console.progress_bar() as progress, as_typed(_TYPED):
+    with console.progress_bar() as progress, as_typed(TYPED):
 
         def accept(result: "Sanitised") -> None:
             progress("auditing the copy", 0.9)

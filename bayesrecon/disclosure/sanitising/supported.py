@@ -25,6 +25,14 @@ _APART = 0.1
 _SHARE = 0.98  # of the tilts must be within this difference
 
 
+class UnsupportedWorthError(BayesreconError):
+    """A worth at which the theory does not hold; `least` is the smallest at which it does, None if there is none."""
+
+    def __init__(self, message: str, least: float | None) -> None:
+        super().__init__(message)
+        self.least = least
+
+
 def check_worth(worth: float, name: str = "worth") -> float:
     """The worth as a number.
 
@@ -51,16 +59,17 @@ def with_widest_cap(
         conditions: text behind the worth that the message names: what else it needs.
 
     Raises:
-        BayesreconError: the tilts are larger than those that were tested, cost more than is supported, or the theory
-            does not hold. The message names a worth at which none of this is so.
+        UnsupportedWorthError: the tilts are larger than those that were tested, cost more than is supported, or the
+            theory does not hold. The message names a worth at which none of this is so.
     """
     found = _widest(tilts)
     if not isinstance(found, str):
         return found
     least = least_worth(tilts)
     cure = "no worth up to a million is" if least is None else f"use worth={least:g}{conditions(least)}"
-    raise BayesreconError(
-        f"{name}: worth={tilts.k**-2:.6g} is not supported, because {found}; {cure}, or publish fewer parameters"
+    raise UnsupportedWorthError(
+        f"{name}: worth={tilts.k**-2:.6g} is not supported, because {found}; {cure}, or publish fewer parameters",
+        least,
     )
 
 
