@@ -218,8 +218,8 @@ class Plan(Result):
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot what each kind of release leaves; see `bayesrecon.plots.planner`."""
-        return self.plotted("planner.plot_plan", ax=ax)
+        """Plot what each kind of release leaves; see `bayesrecon.plots.diagnosis`."""
+        return self.plotted("diagnosis.plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -19,9 +19,8 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, load
 from bayesrecon.posteriors import fitted, from_draws, from_posteriordb, nuts
-from bayesrecon.posteriors.fitting.cache import cache_folder, cache_path
 from bayesrecon.posteriors.fitting.database import read_data
-from bayesrecon.posteriors.fitting.fitted import NutsRun
+from bayesrecon.posteriors.fitting.fitted import NutsRun, cache_folder, cache_path
 from bayesrecon.posteriors.fitting.nuts import check_records, convergence
 from bayesrecon.posteriors.readers import from_npz
 from bayesrecon.precision import x64
@@ -112,7 +111,7 @@ def test_the_key_is_the_run_the_data_the_program_and_the_versions(cache, monkeyp
         cache_path("coins-coin", model, {**records, "k": np.array([6])}, {"seed": 0}),
         cache_path("coins-coin", load("Rate_4_model"), records, {"seed": 0}),
     ]
-    monkeypatch.setattr("bayesrecon.posteriors.fitting.cache.version", lambda _: "99")
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.fitted.version", lambda _: "99")
     others.append(cache_path("coins-coin", model, records, {"seed": 0}))
     assert len({path, *others}) == 5
 
