@@ -74,6 +74,5 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("bones_data-bones_model",),
         constants=_bones_sizes,
         design=("child", "indicator"),
-        response="grade",
     ),
 )

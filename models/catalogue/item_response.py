@@ -158,7 +158,6 @@ def _latent_regression(
         constants=constants,
         design=design,
         records=_answers_and_covariates,
-        response="y",
     )
 
 
@@ -279,7 +278,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("irt_2pl-irt_2pl",),
         constants=_sizes,
         design=_DESIGN,
-        response="y",
     ),
     from_program(
         lsat_model,
@@ -289,7 +287,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("lsat_data-lsat_model",),
         constants=lambda data: {"persons": int(data["N"]), "items": int(data["T"])},
         design=_DESIGN,
-        response="y",
     ),
     from_program(
         hier_2pl,
@@ -300,7 +297,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("sat-hier_2pl",),
         constants=_sizes,
         design=_DESIGN,
-        response="y",
     ),
     _latent_regression(
         latent_regression_2pl,

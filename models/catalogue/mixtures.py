@@ -1,4 +1,4 @@
-"""Mixtures: a record does not say which component it came from, and no finite sufficient statistic exists."""
+"""A mixture of regressions: a record does not say which component it came from."""
 
 import math
 from typing import TYPE_CHECKING
@@ -18,30 +18,6 @@ if TYPE_CHECKING:
     from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
 
 
-def _two_components(mu: Array, y: Array) -> None:
-    """`y ~ theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`."""
-    sigma = latent("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
-    theta = latent("theta", dist.Beta(5, 5))
-    observe("y", extra.NormalPair(theta, mu, sigma), y, y.shape[0])
-
-
-def low_dim_gauss_mix(y: Array) -> None:
-    """Two normal components with ordered means."""
-    _two_components(latent("mu", extra.OrderedNormal(2.0, 2)), y)
-
-
-def low_dim_gauss_mix_collapse(y: Array) -> None:
-    """Two normal components whose labels may switch."""
-    _two_components(latent("mu", dist.Normal(0, 2).expand((2,)).to_event(1)), y)
-
-
-def normal_mixture(y: Array) -> None:
-    """Two components of unit scale: `theta ~ Uniform(0, 1)`, `mu ~ Normal(0, 10)`."""
-    theta = latent("theta", dist.Uniform(0, 1))
-    mu = latent("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
-    observe("y", extra.NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
-
-
 def _normals(log_weights: Array, mean: Array, sigma: Array, count: int) -> "FromLogDensity":
     """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
     each, `(count, K)`."""
@@ -57,15 +33,6 @@ def _normals(log_weights: Array, mean: Array, sigma: Array, count: int) -> "From
         return means + sigma[k] * jax.random.normal(noise_key, (count,))
 
     return extra.FromLogDensity(log_density, constraints.real, (count,), draw=draw)
-
-
-def normal_mixture_k(y: Array, *, components: int = 5) -> None:
-    """`components` normal components; flat weights, `mu ~ Normal(0, 10)`, `sigma ~ Uniform(0, 10)`."""
-    theta = latent("theta", dist.Dirichlet(jnp.ones(components)))
-    mu = latent("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
-    sigma = latent("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
-
-    observe("y", _normals(jnp.log(theta), mu, sigma, y.shape[0]), y, y.shape[0])
 
 
 def iohmm_reg(
@@ -104,35 +71,6 @@ def _records(data: Data) -> Records:
 
 MODELS: tuple[Shipped, ...] = (
     from_program(
-        low_dim_gauss_mix,
-        "mixture of two normal distributions with ordered means",
-        records=_records,
-        posteriors=("low_dim_gauss_mix-low_dim_gauss_mix",),
-        response="y",
-    ),
-    from_program(
-        low_dim_gauss_mix_collapse,
-        "mixture of two normal distributions, labels not identified",
-        records=_records,
-        posteriors=("low_dim_gauss_mix_collapse-low_dim_gauss_mix_collapse",),
-        response="y",
-    ),
-    from_program(
-        normal_mixture,
-        "mixture of two normal distributions of unit scale, labels not identified",
-        records=_records,
-        posteriors=("normal_2-normal_mixture",),
-        response="y",
-    ),
-    from_program(
-        normal_mixture_k,
-        "mixture of normal distributions, labels not identified",
-        records=_records,
-        posteriors=("normal_5-normal_mixture_k",),
-        constants=lambda data: {"components": int(data["K"])},
-        response="y",
-    ),
-    from_program(
         iohmm_reg,
         "regressions on public inputs, mixed by hidden states that follow them",
         domain=lambda u: {"step": levels(len(u))},
@@ -140,6 +78,5 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("iohmm_reg_simulated-iohmm_reg",),
         constants=lambda data: {"u": floats(data["u"]), "states": int(data["K"])},
         design=("step",),
-        response="y",
     ),
 )

@@ -267,7 +267,6 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("y"),
         posteriors=("hmm_gaussian_simulated-hmm_gaussian",),
         constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
-        response="y",
     ),
     from_program(
         arma11,
@@ -276,7 +275,6 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("y"),
         posteriors=("arma-arma11",),
         constants=lambda data: {"length": int(data["T"])},
-        response="y",
     ),
     from_program(
         garch11,
@@ -286,7 +284,6 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("y"),
         posteriors=("garch-garch11",),
         constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
-        response="y",
     ),
     from_program(
         hmm_example,
@@ -295,7 +292,6 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("y"),
         posteriors=("hmm_example-hmm_example",),
         constants=lambda data: {"length": int(data["N"])},
-        response="y",
     ),
     from_program(
         hmm_drive_0,
@@ -306,7 +302,6 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_0-hmm_drive_0",),
         constants=_drive_constants,
-        response="u",
     ),
     from_program(
         hmm_drive_1,
@@ -319,6 +314,5 @@ MODELS: tuple[Shipped, ...] = (
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_1-hmm_drive_1",),
         constants=_drive_constants,
-        response="u",
     ),
 )

@@ -94,14 +94,6 @@ def accel_splines(
     _motorcycle(row, Y, mean)
 
 
-def dugongs_model(x: Array, Y: Array | None = None) -> None:
-    """Length of sea cows by age: `Y ~ Normal(alpha - beta lambda^x, 1 / sqrt(tau))`."""
-    alpha, beta = (latent(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
-    rate = latent("lambda", dist.Uniform(0.5, 1))
-    tau = latent("tau", dist.Gamma(1e-4, 1e-4))
-    observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
-
-
 def losscurve_sislob(
     cohort: Array,
     time: Array,
@@ -202,7 +194,6 @@ MODELS: tuple[Shipped, ...] = (
             for part in ("", "_sigma")
         },
         design=("row",),
-        response="Y",
     ),
     from_program(
         accel_splines,
@@ -217,16 +208,6 @@ MODELS: tuple[Shipped, ...] = (
             "Zs_sigma": floats(data["Zs_sigma_1_1"]),
         },
         design=("row",),
-        response="Y",
-    ),
-    from_program(
-        dugongs_model,
-        "growth curve of sea cows",
-        domain={"x": "positive"},
-        records=lambda data: {"x": array(data, "x"), "Y": array(data, "Y")},
-        posteriors=("dugongs_data-dugongs_model",),
-        design=("x",),
-        response="Y",
     ),
     from_program(
         losscurve_sislob,
@@ -245,7 +226,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("loss_curves-losscurve_sislob",),
         constants=lambda data: {"premium": floats(data["premium"]), "times": floats(data["t_value"])},
         design=("cohort", "time"),
-        response="loss",
     ),
     from_program(
         prophet,
@@ -261,7 +241,6 @@ MODELS: tuple[Shipped, ...] = (
             "tau": float(data["tau"]),
         },
         design=("row",),
-        response="y",
     ),
     from_program(
         bym2_offset_only,
@@ -275,6 +254,5 @@ MODELS: tuple[Shipped, ...] = (
             "scaling_factor": float(data["scaling_factor"]),
         },
         design=("area",),
-        response="y",
     ),
 )

@@ -125,7 +125,6 @@ MODELS: tuple[Shipped, ...] = (
             "observed": int(data["N_years_obs"]),
         },
         design=("state", "year"),
-        response="y",
     ),
     from_program(
         state_space_stochastic_level_stochastic_seasonal,
@@ -135,6 +134,5 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
         constants=_bounded,
         design=("month",),
-        response="y",
     ),
 )

@@ -1,4 +1,4 @@
-"""Series, curves and capture histories: densities by SciPy, and every posterior that has reference draws."""
+"""Series, curves and detections: densities by SciPy, and every posterior that has reference draws."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from densities import check_density
 from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from bayesrecon.divergence.score import gradients
 from bayesrecon.models import load
@@ -162,47 +162,6 @@ def hmm_gaussian(p, z):
     return {}, density, 0.0
 
 
-# Capture histories: existing animals are caught with probability `p(history)` at each occasion.
-
-
-def captured(y, omega, p):
-    caught = np.where(y == 1, p, 1 - p).prod(axis=-1)
-    return np.log(omega * caught + (1 - omega) * (y.sum(axis=-1) == 0)).sum()
-
-
-def before(y):
-    return np.hstack([np.zeros((len(y), 1)), y[:, :-1]])
-
-
-def m0(p, z):
-    return {}, captured(z["y"], p["omega"], p["p"]), 0.0
-
-
-def mb(p, z):
-    return {}, captured(z["y"], p["omega"], np.where(before(z["y"]) == 1, p["c"], p["p"])), 0.0
-
-
-def animal(p, z):
-    return N(p["eps_raw"]).sum(), p["sigma"] * p["eps_raw"][z["animal"] - 1]
-
-
-def mth(p, z):
-    prior, eps = animal(p, z)
-    return {}, prior + captured(z["y"], p["omega"], expit(logit(p["mean_p"]) + eps[:, None])), 0.0
-
-
-def mtbh(p, z):
-    prior, eps = animal(p, z)
-    eta = logit(p["mean_p"]) + eps[:, None] + p["gamma"] * before(z["y"])
-    return {}, prior + N(p["gamma"], 0, 10) + captured(z["y"], p["omega"], expit(eta)), 0.0
-
-
-def mh(p, z):
-    prior, eps = animal(p, z)
-    caught = stats.binom.pmf(z["y"], 5, expit(logit(p["mean_p"]) + eps))
-    return {}, prior + np.log(p["omega"] * caught + (1 - p["omega"]) * (z["y"] == 0)).sum(), 0.0
-
-
 def multi_occupancy(p, z):
     s1, s2 = p["sigma_uv"]
     sigma = np.array([[s1**2, s1 * s2 * p["rho_uv"]], [s1 * s2 * p["rho_uv"], s2**2]])
@@ -231,12 +190,6 @@ ORACLES = {
     "gp_regr": (gp_regr, {"x": PLACES}),
     "lotka_volterra": (lotka_volterra, {"times": (1.0, 2.0, 3.5)}),
     "one_comp_mm_elim_abs": (one_comp, {"times": (0.5, 1.0, 3.0)}),
-    "M0_model": (m0, {}),
-    "Mb_model": (mb, {}),
-    "Mt_model": (m0, {}),
-    "Mh_model": (mh, {"animals": 6}),
-    "Mth_model": (mth, {"animals": 6}),
-    "Mtbh_model": (mtbh, {"animals": 6}),
     "multi_occupancy": (multi_occupancy, {"species": 5, "sites": 4, "visits": 6}),
 }
 # The nugget of 1e-10 leaves four digits of the smallest pivot; integrators have their steps.
@@ -246,15 +199,14 @@ TOLERANCE = {
     "one_comp_mm_elim_abs": 1e-6,
     "sir": 5e-6,
 }
-QUICK = {"arma11", "garch11", "hmm_example", "Mb_model"}
+QUICK = {"arma11", "garch11", "hmm_example"}
 
 
 def draw_records(model, size):
     rng = np.random.default_rng(1)
     z = {k: f.domain.draw(rng, (size, *f.shape), 1.0, 1.0) for k, f in model.fields.items()}
-    for field in {"y", "X"} & z.keys():
-        if model.fields[field].domain.discrete:
-            z[field][:3] = 0  # histories without a capture
+    if "X" in z:
+        z["X"][:3] = 0  # species without a detection
     return z
 
 
