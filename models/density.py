@@ -288,16 +288,7 @@ _FARTHEST = 1e-3
 
 
 def from_callback(value_and_gradient: ValueAndGradient) -> Callable[[Array, Records], jax.Array]:
-    """`f(theta (d,), record) -> scalar`, whose second derivatives in theta are differences of gradients.
-
-    Raises:
-        BayesreconError: where a derivative in the record, or a third one in theta, is taken.
-
-    >>> f = from_callback(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
-    >>> with jax.enable_x64(True):
-    ...     round(float(jax.hessian(lambda t: f(t, {"x": 5.0}))(jnp.array([2.0]))[0, 0]), 4)
-    60.0
-    """
+    """`f(theta (d,), record) -> scalar`, whose second derivatives in theta are differences of gradients."""
 
     def both_on_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
         result = _mapped(lambda t, z: np.column_stack(value_and_gradient(t, z)), np.shape(theta)[-1] + 1, theta, record)

@@ -48,13 +48,6 @@ def bounded_mean(values: ArrayLike, *, level: float = 0.95) -> ConfidenceInterva
 
     Args:
         values: `(N,)`, in the order in which they were drawn.
-
-    Raises:
-        BayesreconError: there are no values, or one is outside [0, 1].
-
-    >>> found = bounded_mean([0.6, 0.7, 0.65] * 20)
-    >>> round(found.lower, 2), round(found.upper, 2)
-    (0.6, 0.68)
     """
     x = np.asarray(values, float)
     if x.ndim != 1 or not len(x) or not (x.min() >= 0 and x.max() <= 1):
@@ -124,13 +117,6 @@ def true_positive_rate(
         null: `(M,)` scores of records that were not in the data.
         false_positive_rate: at least `1 / (M + 1)`. With the threshold at the k-th largest null score,
             `k = floor(rate (M + 1))`, the rate holds on average over null sets.
-
-    Raises:
-        BayesreconError: there are no scores, some are NaN, or there are too few null scores for the rate.
-
-    >>> import numpy as np
-    >>> true_positive_rate([0.5, 2.0, 3.0, 4.0], np.linspace(0, 1, 99)).estimate
-    0.75
     """
     positives, negatives = np.asarray(scores, float).ravel(), np.asarray(null, float).ravel()
     if not len(positives) or not len(negatives) or np.isnan(positives).any() or np.isnan(negatives).any():

@@ -39,15 +39,6 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
 
     Returns:
         The Axes.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> from matplotlib.figure import Figure
-    >>> ax = plot_diagnosis_spectrum(bayesrecon.diagnose(release), ax=Figure().add_subplot())
-    >>> ax.get_legend().get_texts()[0].get_text()
-    'resolved (5)'
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -91,15 +82,6 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
 
     Returns:
         The Axes.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> from matplotlib.figure import Figure
-    >>> ax = plot_visibility(bayesrecon.diagnose(release, order=2), ax=Figure(layout="constrained").add_subplot())
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['determined (5)', 'undetermined (1)']
     """
     ax, figure = axes_of(ax)
     features = diagnosis.features[:MOST_ROWS]
@@ -240,15 +222,6 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
-    >>> from bayesrecon.results.plan import Outlook, Plan
-    >>> outlook = Outlook("n", 100.0, se={100: 12.0, 1000: 4.0}, shift={2: 0.5}, moments={100: 11.0}, mode={3: 1.5})
-    >>> ax = plot_plan(Plan("survey", 1000, (outlook,)))
-    >>> [text.get_text() for text in ax.get_yticklabels()]
-    ['100 draws', '1,000 draws', '1,000 draws, 2 digits', 'mean, covariance of 100 draws', 'mode, covariance: 3 digits']
     """
     outlooks = plan.outlooks[:_MOST]
     forms = list(_forms(outlooks[0])) if outlooks else []

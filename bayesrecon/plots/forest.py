@@ -51,19 +51,6 @@ def plot_recovery(
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: `statistics` names one that the result does not have.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> from matplotlib.figure import Figure
-    >>> result, ax = bayesrecon.recover(release), Figure(layout="constrained").add_subplot()
-    >>> ax = plot_recovery(result, ax=ax, statistics=["n", "mean(y)"], names={"n": "records"})
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['records', 'mean(y)']
     """
     by_name = {row.name: row for row in reversed(result.rows)}
     requested = [statistics] if isinstance(statistics, str) else statistics

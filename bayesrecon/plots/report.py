@@ -47,11 +47,6 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
     Args:
         audit: result of `bayesrecon.audit`.
         command: the command line that made the audit, if any.
-
-    >>> import bayesrecon, numpy as np
-    >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
-    >>> "Do not publish this file as it is." in page
-    True
     """
     import jinja2
 
@@ -201,13 +196,7 @@ class PlainWords:
 
 
 def in_plain_words(audit: "Audit") -> PlainWords:
-    """The summary at the top of the report.
-
-    >>> import bayesrecon, numpy as np
-    >>> plain = in_plain_words(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
-    >>> plain.people[0], plain.remove[0]
-    ('A stranger can recover values of individual people, or the data themselves.', 'posterior/x')
-    """
+    """The summary at the top of the report."""
     people = [_PEOPLE[audit.severity], *(_needs(f) for f in audit.findings[:3])]
     dropped = tuple(dict.fromkeys(where for f in audit for where in f.drop))
     drop = {where.lstrip("@") for where in dropped}  # attributes are marked with @

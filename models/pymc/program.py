@@ -66,11 +66,7 @@ class Record:
         return REAL if column.levels is None else Domain("levels", levels=tuple(map(float, range(column.levels))))
 
     def stand_in(self, leaf: Variable) -> Variable:
-        """The graph of one record that replaces an array of the model.
-
-        Raises:
-            NotOneRecordError: the array is not a field.
-        """
+        """The graph of one record that replaces an array of the model."""
         pt = library("pytensor.tensor")
         values = np.asarray(content(leaf))
         matrix = next((m for m in self.matrices if is_matrix(m, values)), None)

@@ -27,15 +27,7 @@ Blocks = list[tuple[str, tuple[Any, ...]]]
 
 
 def parse(text: str, name: str = "program") -> tree.Program:
-    """The tree of a program.
-
-    Raises:
-        BayesreconError: what is no Stan program, with line and column; includes, which are resolved before.
-        MissingExtraError: `lark` is not installed.
-
-    >>> [d.name for d in parse("parameters { real mu; } model { mu ~ normal(0, 1); }").parameters]
-    ['mu']
-    """
+    """The tree of a program."""
     lark = library("lark", "a Stan program", "stan")
     if len(text) > LONGEST:
         raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is not a Stan program")

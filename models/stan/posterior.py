@@ -305,9 +305,6 @@ def set_variable(frame: Frame, name: str, v: V) -> None:
 def longest_range(low: V, high: V) -> int | None:
     """The longest run of a loop whose bounds are known and differ between iterations of an outer one; None for other
     loops.
-
-    Raises:
-        Split: in some iterations it does not run at all.
     """
     tags = {id(v.iterations[0]) for v in (low, high) if v.iterations is not None}
     if len(tags) != 1 or not all(v.scalar and (v.known or v.iterations is not None) for v in (low, high)):

@@ -421,9 +421,6 @@ def with_includes(text: str, name: str, folder: Path | None, largest: int) -> st
         folder: folder of the program; None of one that is no file.
         largest: characters of everything together.
 
-    Raises:
-        BayesreconError: a file that is not there, that lies elsewhere, or too much of them, with the line.
-
     >>> with_includes("model { }", "a.stan", None, 100)
     'model { }'
     """

@@ -147,11 +147,7 @@ def from_guide(
 
 
 def release_of_approximation(source: object, model: object, power: float | None) -> Release | None:
-    """The release of a file of CmdStan's `variational` or `laplace`; None for anything else.
-
-    Raises:
-        BayesreconError: the model is missing, or `from_guide` refuses the file.
-    """
+    """The release of a file of CmdStan's `variational` or `laplace`; None for anything else."""
     if not is_cmdstan_approximation(source):
         return None
     if model is None:
@@ -313,9 +309,6 @@ def autoguide_distribution(
         guide: the guide, with its sites.
         params: its parameters, constrained.
         iterates: `params` at earlier steps.
-
-    Raises:
-        BayesreconError: as `posteriors.from_guide`.
     """
     kind = type(guide).__name__
     if kind not in GUIDES:

@@ -154,12 +154,7 @@ def variational(model: Model) -> Model:
 
 @lru_cache(_REMEMBERED)
 def by_another_rule(model: Model) -> Model:
-    """`variational(model)` with expectations by another quadrature rule, to estimate their error.
-
-    >>> from bayesrecon.models.registry import load
-    >>> by_another_rule(load("kidscore_momiq")) is variational(load("kidscore_momiq"))
-    False
-    """
+    """`variational(model)` with expectations by another quadrature rule, to estimate their error."""
     return _variational(model, *rule(model.dimension, model.gaussian, other=True))
 
 
@@ -235,9 +230,6 @@ def _matched(
 
     N is the parameter of the normal approximation for the pseudo-data, and M that of their posterior. Both are computed
     with the same nodes, whose error cancels if the posterior is normal.
-
-    Raises:
-        BayesreconError: the posterior of the pseudo-data is too far from a normal distribution to compute its moments.
     """
     normal = fitted_normal(model, derived, phi, pseudo)
     nodes, log_t = student(model.dimension, _FREEDOM, _NODES)
@@ -373,10 +365,6 @@ def rule(d: int, gaussian: GaussianPredictor | None = None, *, other: bool = Fal
         d: number of dimensions.
         gaussian: the regression, if the model is one.
         other: whether to return a second rule of the same quality. The difference estimates the error of both.
-
-    >>> nodes, weights = rule(2)
-    >>> float(np.round(weights @ nodes[:, 0] ** 4, 9))
-    3.0
     """
     if gaussian is not None and gaussian.scale is not None:
         return _along_scale(d, other)

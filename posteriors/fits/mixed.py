@@ -36,10 +36,6 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
 
     If groups have several sizes, or there are random slopes or variance components, the numbers of groups and rows and
     the smallest and largest group come from the summary. Without them, no mean over groups is determined.
-
-    Raises:
-        BayesreconError: the fit is by REML, has only groups of one row, has a variance of intercepts at zero, has not
-            converged or has no covariance.
     """
     fitted = result.model
     if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
@@ -89,9 +85,6 @@ def from_known_covariance(estimates: Estimates) -> Release:
     `sum_g X_g' V^-1 (y_g - X_g b) = 0`. Their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`. The variance of maximum
     likelihood is `sum_g r_g' V^-1 r_g / n`, also for a fit by REML with its own V (Pinheiro and Bates 2000, section
     2.2). The numbers of rows and groups are known, but not the rows of each group.
-
-    Raises:
-        BayesreconError: no fit has these numbers.
     """
     values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
     if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
@@ -187,13 +180,6 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
     Args:
         sizes: rows of each group, of which their number, sum, smallest and largest count.
         fitted: the ratio at which the weights are taken.
-
-    Raises:
-        BayesreconError: names that are not distinct.
-
-    >>> model = uneven(["dose"], "y", True, [2, 4, 3], 0.5)
-    >>> sorted(model.fields), sorted(model.identities)
-    (['dose', 'products', 'weight', 'y'], ['groups', 'rows'])
     """
     _check((*covariates, response, "weight", "products"))
     names, count = (*covariates, response), len(covariates) + 1

@@ -77,11 +77,7 @@ class OwnProgram(Served):
 
 
 def entry_of(name: str) -> Shipped | None:
-    """The shipped model of a posterior, None if there is none.
-
-    >>> entry_of("kidiq-kidscore_momiq").name
-    'kidscore_momiq'
-    """
+    """The shipped model of a posterior, None if there is none."""
     return next((entry for entry in shipped().values() if name in entry.posteriors), None)
 
 
@@ -101,14 +97,6 @@ def served_by(database: "Database", name: str, *, program: bool = False) -> Serv
         database: from `open_database`.
         name: the posterior's name.
         program: whether to use the Stan program even if a model is shipped.
-
-    Raises:
-        BayesreconError: there is no such posterior; or no model is shipped, and the program or its data are not in this
-            copy, or `models.stan_data` refuses the program.
-
-    >>> from bayesrecon.posteriors.fitting.database import open_database
-    >>> served_by(open_database(), "kidiq-kidscore_momiq").model.coordinates
-    ('beta[1]', 'beta[2]', 'sigma')
     """
     posterior_info(database, name)
     entry = None if program else entry_of(name)
@@ -143,9 +131,6 @@ def _of_own_program(database: "Database", name: str, program: bool) -> OwnProgra
 
 def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
     """The model of a posterior's Stan program with the constants of its data, and the records in the data.
-
-    Raises:
-        BayesreconError: the program or the data are not in this copy, or `models.stan_data` refuses them.
 
     >>> from bayesrecon.posteriors.fitting.database import open_database
     >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")

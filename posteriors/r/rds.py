@@ -36,21 +36,13 @@ _STATISTICS = {
 
 
 def read_walk(source: Path, trusted: bool = False) -> PlaceWalk:
-    """All objects of a file.
-
-    Raises:
-        BayesreconError: the file is damaged, its unpacked size is too large, or it has too many objects.
-    """
+    """All objects of a file."""
     with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
         return PlaceWalk(RObjects(file.read(trusted)))
 
 
 def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """The draws in a file.
-
-    Raises:
-        BayesreconError: the file is damaged or has no draws.
-    """
+    """The draws in a file."""
     path = Path(source)
     with reading(path, f"an {_NAME}"):
         result = samples_of(read_walk(path, trusted))
