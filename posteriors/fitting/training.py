@@ -1,4 +1,4 @@
-"""Training of small networks to a stationary point."""
+"""Training to a stationary point: linear predictors exactly, with retraining without single records; small networks."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,6 @@ from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release, TrainedParameter
 
-# Exact training of linear predictors, and exact retraining without single records.
-#
 # The difference of two trained parameters is the signal of a deletion, and inexact training hides it. So both end at
 # a gradient norm of 1e-8, relative to the gradient of a record. A retrained parameter is close to the old one, at
 # which the Hessian is factorised.

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from bayesrecon.divergence.score import gradients
 from bayesrecon.models import load
-from bayesrecon.models.catalogue import curves, occupancy, series
+from bayesrecon.models.catalogue import curves, series
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.fitting.database import has_reference_draws, posterior_names
 from bayesrecon.posteriors.fitting.programs import entry_of
@@ -237,7 +237,7 @@ def test_series_are_drawn_from_the_law_whose_density_is_given(name):
 
 
 def test_every_model_of_these_families_has_an_oracle():
-    assert {e.name for family in (curves, occupancy, series) for e in family.MODELS} == set(ORACLES)
+    assert {e.name for family in (curves, series) for e in family.MODELS} == set(ORACLES)
 
 
 def test_the_integrator_is_of_fourth_order():
