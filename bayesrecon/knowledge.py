@@ -59,7 +59,6 @@ def check_keywords(given: Mapping[str, object], verb: str, uses: Sequence[str] =
 
     Raises `BayesreconError`. The message lists the keywords that it uses.
     """
-    refuse_renamed(given, verb)
     for name, value in given.items():
         if name not in KNOWS:
             hint = "; they belong to metric=Metric(coordinates=...)" if name == "coordinates" else why
@@ -67,17 +66,6 @@ def check_keywords(given: Mapping[str, object], verb: str, uses: Sequence[str] =
         if value is not None and name not in uses:
             accepted = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
             raise BayesreconError(f"{verb} has no use for {name}=: {accepted}")
-
-
-def refuse_renamed(given: Mapping[str, object], verb: str) -> None:
-    """Raise an error for a keyword that was renamed, with its new name.
-
-    >>> refuse_renamed({"bounds": {"age": (18, 90)}}, "recover")
-    Traceback (most recent call last):
-    bayesrecon.errors.BayesreconError: recover has no option bounds= any more; pass domain={field: (low, high)}
-    """
-    if "bounds" in given:
-        raise BayesreconError(f"{verb} has no option bounds= any more; pass domain={{field: (low, high)}}")
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,7 @@ _BetaNegative: Any = getattr(dist, "BetaNegativeBinomial", type("_Absent", (dist
 
 
 def log_beta(a: jax.Array | float, b: jax.Array | float) -> jax.Array:
-    """Logarithm of the beta function, smooth in both arguments.
-
-    >>> round(float(log_beta(2.0, 3.0)), 4)  # log(1 / 12)
-    -2.4849
-    """
+    """Logarithm of the beta function, smooth in both arguments."""
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 

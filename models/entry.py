@@ -20,7 +20,6 @@ class Shipped:
         constants: function that selects from posteriordb's data what the attacker knows, as settings of `build`.
         design: fields that the attacker is assumed to know, the unit of a record first; empty if the whole record is
             private.
-        response: the field that is private in any case.
         summary: one line for the table of models.
     """
 
@@ -31,4 +30,3 @@ class Shipped:
     posteriors: tuple[str, ...] = ()
     constants: Callable[[Json], Json] | None = None
     design: tuple[str, ...] = ()
-    response: str | None = None

@@ -153,9 +153,6 @@ def fitted_with(
         weights: "frequency" (a record with weight w counts w times), or "analytic" (precision or sampling weights).
         records: n, the number of records. With analytic weights, the scale has no equation without it.
 
-    Raises:
-        BayesreconError: an offset in a logistic or Poisson regression.
-
     >>> fitted_with(ols(["age"]), offset=True).fields.keys()
     dict_keys(['age', 'offset', 'y'])
     """

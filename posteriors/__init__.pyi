@@ -8,13 +8,13 @@ from .fits.estimators import save_trained as save_trained
 from .fits.model_outputs import outputs as outputs
 from .fits.regressions import from_statsmodels as from_statsmodels
 from .fitting.fitted import fitted as fitted
-from .fitting.networks import train_network as train_network
 from .fitting.nuts import nuts as nuts
 from .fitting.reference import from_posteriordb as from_posteriordb
 from .fitting.steps import gradient_step_without as gradient_step_without
 from .fitting.steps import newton_step_without as newton_step_without
 from .fitting.training import retrain_without as retrain_without
 from .fitting.training import train as train
+from .fitting.training import train_network as train_network
 from .formats.stored import from_file as from_file
 from .printed.summaries import from_table as from_table
 from .readers import from_arviz as from_arviz

@@ -79,11 +79,7 @@ def release_of(
 
 
 def model_for(model: object, source: object, trusted: bool = False) -> Model:
-    """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source.
-
-    Raises:
-        BayesreconError: `model_of` refuses the argument, or the source cannot be read.
-    """
+    """Like `models.model_of`. The sizes of a Stan program are taken from the draws of the source."""
     return model_of(model, read_draws(source, trusted=trusted).shapes if is_program(model) else None)
 
 

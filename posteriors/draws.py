@@ -120,16 +120,6 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     Returns:
         Parameter name -> `(chains, draws, *shape)`, in the order in which the names first appear.
-
-    Raises:
-        BayesreconError: a name that cannot be read, an index that is missing or repeated, or a name that is
-            used both with and without indices.
-
-    Example:
-        >>> import numpy as np
-        >>> one = np.ones((4, 100))
-        >>> assemble({"b[2]": 2 * one, "b[1]": one, "s": one})["b"].shape
-        (4, 100, 2)
     """
     check_names(column.split(".", 1)[0].split("[", 1)[0] for column in columns)
     groups: dict[str, dict[tuple[int, ...], str]] = {}

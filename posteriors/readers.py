@@ -65,16 +65,6 @@ def from_npz(
     """A release from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
 
     `power` and `weights` are as in `from_draws`.
-
-    Raises:
-        BayesreconError: the file cannot be read or names no model, or `from_draws` refuses the draws.
-
-    >>> import numpy as np
-    >>> from bayesrecon.models import load
-    >>> rng = np.random.default_rng(0)
-    >>> np.savez("draws.npz", beta=rng.normal(size=(2, 50, 2)), sigma=rng.gamma(5, size=(2, 50)))
-    >>> from_npz("draws.npz", load("kidscore_momiq")).size
-    100
     """
     draws = read_npz(path)
     return from_draws(draws, model or stored_model(draws), power=power, weights=weights)

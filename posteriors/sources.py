@@ -133,11 +133,7 @@ def accepted_draws(
 
 
 def check_parameters(model: Model, params: Mapping[str, object]) -> None:
-    """Raise an error unless `params` has exactly the model's parameters.
-
-    Raises:
-        BayesreconError: a parameter is missing or unknown.
-    """
+    """Raise an error unless `params` has exactly the model's parameters."""
     expected = [p.name for p in model.parameters]
     for k in expected:
         if k not in params:

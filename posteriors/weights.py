@@ -52,12 +52,6 @@ def weights_among(
         values: `{name: (chains, draws, *shape)}`.
         parameters: names of the model's parameters, which are not weights.
         requested: the name of the weights. True looks for one of `NAMES`, False for none.
-
-    Raises:
-        BayesreconError: there is no such variable, there are several, or its values cannot be weights.
-
-    >>> weights_among({"mu": np.zeros((1, 3)), "log_weight": np.log([[1.0, 2.0, 1.0]])}, ["mu"]).values.tolist()
-    [[0.5, 1.0, 0.5]]
     """
     if requested is False:
         return None

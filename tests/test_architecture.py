@@ -248,6 +248,33 @@ def test_dir_shows_what_is_meant():
     assert dir(bayesrecon.posteriors) == sorted(line.split()[-1] for line in stub.splitlines())
 
 
+# Where a module ends
+
+LONGEST = 600
+LEFT = 59
+"""Modules that could be sections of their only user. The number may only fall."""
+
+
+def test_a_module_ends_where_a_second_user_begins():
+    """A module with one user in its own folder is a section of it, until both together are too long to read at once."""
+    sources = {layers.module_name(path, ROOT): path.read_text(encoding="utf-8") for path in PACKAGE}
+    lines = {name: len(code.splitlines()) for name, code in sources.items()}
+    assert [name for name, count in lines.items() if count > LONGEST] == []
+    assert len(layers.sections(layers.graph_of(sources), lines, LONGEST)) <= LEFT
+
+
+def test_a_planted_section_is_found():
+    graph = {
+        "a.one": {"a.two", "b.far"},
+        "a.two": set(),
+        "b.far": {"b.shared"},
+        "b.shared": set(),
+        "b.own": {"b.shared"},
+    }
+    assert layers.sections(graph, dict.fromkeys(graph, 300), 600) == ["a.two of a.one"]
+    assert layers.sections(graph, dict.fromkeys(graph, 301), 600) == []
+
+
 # What importing costs
 
 

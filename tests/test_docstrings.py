@@ -74,7 +74,7 @@ LONG = {
     "bayesrecon.games.vicious.network.train",
     "bayesrecon.plots.reconstruction.plot_reconstruction",
     "bayesrecon.plots.reconstruction.plot_traces",
-    "bayesrecon.posteriors.approximated.derived_densities.evaluated",
+    "bayesrecon.posteriors.approximated.densities.evaluated",
     "bayesrecon.posteriors.approximated.guides.from_guide",
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from written import refused
 
 from bayesrecon.domains import COUNT, POSITIVE, REAL, Domain
-from bayesrecon.knowledge import check_keywords, check_knowledge
+from bayesrecon.knowledge import check_knowledge
 from bayesrecon.stated_domains import parse
 from bayesrecon.types import Field, Model
 
@@ -66,10 +66,6 @@ def test_intervals_narrow(name, pair, expected):
     fields = check_knowledge(MODEL, domain={name: pair}).fields
     assert fields[name] == Field(MODEL.fields[name].shape, expected)
     assert {k: v for k, v in fields.items() if k != name} == {k: v for k, v in MODEL.fields.items() if k != name}
-
-
-def test_an_option_of_another_name_is_told():
-    refused(r"no option bounds= any more; pass domain=", check_keywords, {"bounds": {"x": (2, 9)}}, "recover")
 
 
 @pytest.mark.slow

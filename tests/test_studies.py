@@ -19,9 +19,7 @@ PROGRAMS = [
 QUICK = ("benchmarks.deletion.page", "benchmarks.draws.verdict", "benchmarks.tables.tables")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PROGRAMS if "advi" not in n]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PROGRAMS])
 def test_the_page_is_that_of_its_rows(name):
     made = importlib.import_module(name).STUDY
     assert made.page() == made.place.read_text(encoding="utf-8")

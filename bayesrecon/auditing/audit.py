@@ -44,7 +44,7 @@ from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.json_types import Json
-from bayesrecon.knowledge import KNOWS, Knows, of_model, refuse_renamed
+from bayesrecon.knowledge import KNOWS, Knows, of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
@@ -136,7 +136,6 @@ def audit(
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort)
-    refuse_renamed(which, "audit")
     allowed = tuple(which.pop("public", ()))
     stated_knowledge = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = cast(Knows, {k: v for k, v in stated_knowledge.items() if v is not None})

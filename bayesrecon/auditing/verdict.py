@@ -333,18 +333,17 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
     """Posteriors of this copy of posteriordb that can be attacked now, and the others.
 
     Args:
-        build: whether to include those with a shipped model that would have to be sampled first.
+        build: whether to include those whose model is known and that would have to be sampled first.
     """
-    from bayesrecon.models import shipped
     from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database, posterior_names
     from bayesrecon.posteriors.fitting.fitted import built_file
+    from bayesrecon.posteriors.fitting.programs import is_readable
 
     database = open_database()
-    covered = {name for entry in shipped().values() for name in entry.posteriors}
     names = sorted(posterior_names(database))
     ready = [
         name
         for name in names
-        if (build and name in covered) or has_reference_draws(database, name) or built_file(database, name)
+        if (build and is_readable(name)) or has_reference_draws(database, name) or built_file(database, name)
     ]
     return ready, [name for name in names if name not in ready]

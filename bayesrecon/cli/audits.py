@@ -43,11 +43,7 @@ class Announced:
 
 
 def check_writable(*paths: "Path | None") -> None:
-    """Check, before the audit, that its files can be written.
-
-    Raises:
-        BayesreconError: no permission to write a file.
-    """
+    """Check, before the audit, that its files can be written."""
     from bayesrecon.errors import BayesreconError
 
     for path in paths:
@@ -58,11 +54,7 @@ def check_writable(*paths: "Path | None") -> None:
 
 
 def public_names(names: "Sequence[str]") -> tuple[str, ...]:
-    """Names of items that may stay. @FILE stands for the names in a file, one per line.
-
-    Raises:
-        BayesreconError: the file does not exist or is not a text.
-    """
+    """Names of items that may stay. @FILE stands for the names in a file, one per line."""
     from bayesrecon.errors import BayesreconError
 
     result: list[str] = []

@@ -71,9 +71,6 @@ def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
     Args:
         written: `{option: file to write}`.
         read: texts that may be names of files or folders to read.
-
-    Raises:
-        BayesreconError: as above.
     """
     names = {name for text in read for name in (text, text.rpartition(":")[0]) if name}  # FILE.py:FUNCTION
     sources = [Path(name) for name in names if os.path.exists(name)]
@@ -91,11 +88,7 @@ def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
 
 
 def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
-    """Check the name of a file to write, before any computation.
-
-    Raises:
-        BayesreconError: another suffix, a directory, or a folder that does not exist.
-    """
+    """Check the name of a file to write, before any computation."""
     if path is None:
         return
     if path.suffix not in allowed:

@@ -63,11 +63,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
 
 
 def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
-    """The model of a Stan program, with sizes from the draws.
-
-    Raises:
-        BayesreconError: settings that such a model does not have, or what `models.from_stan` refuses.
-    """
+    """The model of a Stan program, with sizes from the draws."""
     from bayesrecon.models import from_stan
     from bayesrecon.posteriors.conversion import is_file
     from bayesrecon.posteriors.formats import read_draws

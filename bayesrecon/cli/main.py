@@ -209,17 +209,6 @@ if __name__ == "__main__":
 
 # Messages for usage errors, in one line that says what to type instead.
 
-RENAMED: Mapping[tuple[str, str], str] = {
-    ("game", "--data"): "name the table itself: bayesrecon game customers.csv --response churned",
-    ("game", "--target"): "use --response",
-    ("game", "-n"): "use --rounds",
-    ("fit", "--draws"): "use --draws-per-chain",
-    ("reconstruct", "--fixed-slices"): "use --no-fresh",
-    ("reconstruct", "--method"): "use --attack weighted-records (newton) or --attack score-matching (adam)",
-    ("", "--bounds"): "use --domain FIELD=LOW:HIGH",
-}
-"""`{(command, old option): hint}`. The command "" stands for all commands."""
-
 
 @runtime_checkable
 class UsageError(Protocol):
@@ -239,13 +228,8 @@ def explained(error: UsageError, examples: Mapping[str, str]) -> str:
     command = (getattr(context, "info_name", None) or "") if context is not None else ""
     message = " ".join(str(error.format_message()).split()).rstrip(".")
     kind = type(error).__name__
-    if kind == "NoSuchOption":
-        option = str(getattr(error, "option_name", ""))
-        new = RENAMED.get((command, option)) or RENAMED.get(("", option))
-        if new is not None:
-            return f"{command}: there is no option {option} any more; {new}"
-        if not getattr(error, "possibilities", None):
-            message += f"; see bayesrecon {command} --help"
+    if kind == "NoSuchOption" and not getattr(error, "possibilities", None):
+        message += f"; see bayesrecon {command} --help"
     if kind == "MissingParameter" and command in examples:
         parameter = getattr(error, "param", None)
         name = str(getattr(parameter, "name", "")).upper()

@@ -23,9 +23,6 @@ def load_object(
         option: option of the command line, for messages.
         wanted: function that says whether an object has the requested kind. If no object has it, the only function of
             the file is returned.
-
-    Raises:
-        BayesreconError: no such file or name, a file that does not import, or several that could be meant.
     """
     path, name = spec.rsplit(":", 1) if ":" in spec else (spec, None)
     label = f"{option} {spec}"

@@ -16,11 +16,7 @@ from bayesrecon.untrusted.size_limits import FREE, MAX_BYTES, RATIO
 
 
 def checked_folder(folder: str | Path) -> Path:
-    """The folder as a path.
-
-    Raises:
-        BayesreconError: it does not exist.
-    """
+    """The folder as a path."""
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise BayesreconError(f"{path}: no such folder; name the one that holds the data files")

@@ -81,11 +81,7 @@ def _read(name: str, folder: str | Path, part: str, names: tuple[str, ...]) -> L
 
 
 def files_of_part(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The files of a part of a data set.
-
-    Raises:
-        BayesreconError: the part does not exist.
-    """
+    """The files of a part of a data set."""
     if part not in parts:
         raise BayesreconError(f"part={part!r}: expected {', '.join(parts)}{near(part, parts)}")
     return parts[part]
@@ -112,9 +108,6 @@ def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.nda
     """The unsigned bytes of an IDX file.
 
     Its first four bytes are zero, zero, the code of the type, and the number of dimensions.
-
-    Raises:
-        BayesreconError: the file is missing, is not an IDX file, or has another length than its header says.
     """
     names = [f"{stem}{mark}idx{dimensions}-ubyte" for mark in ("-", ".")]
     with opened([folder], names, "an IDX file", hint=hint) as (path, stream):
@@ -136,11 +129,7 @@ def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.nda
 
 
 def checked_labels(what: str, labels: np.ndarray, count: int) -> np.ndarray:
-    """Labels as int64.
-
-    Raises:
-        BayesreconError: a label is not one of the classes.
-    """
+    """Labels as int64."""
     if (invalid := np.flatnonzero(labels >= count)).size:
         raise BayesreconError(f"{what}: record {invalid[0]} has label {labels[invalid[0]]}, expected 0 to {count - 1}")
     return labels.astype(np.int64)

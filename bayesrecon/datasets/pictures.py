@@ -68,11 +68,7 @@ def _inside(name: str) -> bool:
 
 @contextmanager
 def files_of(folder: Path, names: Sequence[str]) -> Generator[Files, None, None]:
-    """Open a data set in the folder with one of these names, or in a zip file of that folder.
-
-    Raises:
-        BayesreconError: neither exists, or the archive cannot be read.
-    """
+    """Open a data set in the folder with one of these names, or in a zip file of that folder."""
     for name in names:
         if (inner := folder / name).is_dir():
             listed = (p.relative_to(folder).as_posix() for p in inner.rglob("*") if p.is_file())

@@ -1,13 +1,13 @@
+from .distances import cosine_similarity as cosine_similarity
 from .distances import gaussian_mmd as gaussian_mmd
 from .distances import linear_risk as linear_risk
 from .distances import mahalanobis as mahalanobis
+from .distances import match as match
 from .distances import reconstruction_risk as reconstruction_risk
 from .distances import wasserstein as wasserstein
 from .fisher import divergence as divergence
 from .images import psnr as psnr
 from .images import ssim as ssim
-from .matching import cosine_similarity as cosine_similarity
-from .matching import match as match
 from .rate_intervals import bootstrap as bootstrap
 from .rate_intervals import clopper_pearson as clopper_pearson
 from .record_scores import score_records as score_records

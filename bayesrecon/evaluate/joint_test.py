@@ -56,25 +56,6 @@ def joint_test(
     Args:
         records: `{field: (N, *shape)}`, the private data.
         metric, key, progress, knows: as in `recover`.
-
-    Raises:
-        BayesreconError: the release's kernel has no finite rank, there are too few draws, or the records lack a field.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> x = rng.normal(size=(100, 1))
-    >>> y = 1 + 2 * x[:, 0] + rng.normal(size=100)
-    >>> design = np.column_stack([x, np.ones(100)])
-    >>> inverse = np.linalg.inv(design.T @ design)
-    >>> draws = rng.multivariate_normal(inverse @ design.T @ y, inverse, 4000)
-    >>> release = bayesrecon.posteriors.from_draws(
-    ...     {"coef": draws[None, :, :1, None], "intercept": draws[None, :, 1:]}, model
-    ... )
-    >>> found = joint_test(release, {"x": x, "y": y})
-    >>> found.freedom, found.probability > 0.001
-    (5, True)
-    >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
-    True
     """
     solved = solve_release(release, metric, key=key, progress=progress, **knows).solved
     if not solved.spectrum.gap:

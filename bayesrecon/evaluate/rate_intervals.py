@@ -48,13 +48,6 @@ def bounded_mean(values: ArrayLike, *, level: float = 0.95) -> ConfidenceInterva
 
     Args:
         values: `(N,)`, in the order in which they were drawn.
-
-    Raises:
-        BayesreconError: there are no values, or one is outside [0, 1].
-
-    >>> found = bounded_mean([0.6, 0.7, 0.65] * 20)
-    >>> round(found.lower, 2), round(found.upper, 2)
-    (0.6, 0.68)
     """
     x = np.asarray(values, float)
     if x.ndim != 1 or not len(x) or not (x.min() >= 0 and x.max() <= 1):
@@ -112,34 +105,3 @@ def bootstrap(
     resampled = [statistic(sample[rng.integers(len(sample), size=len(sample))], axis=0) for _ in range(resamples)]
     lower, upper = np.quantile(np.asarray(resampled, float), [(1 - level) / 2, (1 + level) / 2])
     return ConfidenceInterval(float(statistic(sample, axis=0)), float(lower), float(upper))
-
-
-def true_positive_rate(
-    scores: ArrayLike, null: ArrayLike, *, false_positive_rate: float = 0.01, level: float = 0.95
-) -> ConfidenceInterval:
-    """True positive rate at a fixed false positive rate: the share of scores above a threshold from null scores.
-
-    Args:
-        scores: `(N,)`, higher means "was in the data".
-        null: `(M,)` scores of records that were not in the data.
-        false_positive_rate: at least `1 / (M + 1)`. With the threshold at the k-th largest null score,
-            `k = floor(rate (M + 1))`, the rate holds on average over null sets.
-
-    Raises:
-        BayesreconError: there are no scores, some are NaN, or there are too few null scores for the rate.
-
-    >>> import numpy as np
-    >>> true_positive_rate([0.5, 2.0, 3.0, 4.0], np.linspace(0, 1, 99)).estimate
-    0.75
-    """
-    positives, negatives = np.asarray(scores, float).ravel(), np.asarray(null, float).ravel()
-    if not len(positives) or not len(negatives) or np.isnan(positives).any() or np.isnan(negatives).any():
-        raise BayesreconError("true_positive_rate needs scores and null scores that are numbers")
-    k = int(np.floor(false_positive_rate * (len(negatives) + 1) + 1e-12))
-    if not 1 <= k <= len(negatives):
-        raise BayesreconError(
-            f"a false-positive rate of {false_positive_rate:g} cannot be estimated from {len(negatives)} null scores; "
-            f"take at least {int(np.ceil(1 / max(false_positive_rate, 1e-12))) - 1}"
-        )
-    threshold = np.sort(negatives)[-k]
-    return clopper_pearson(int((positives > threshold).sum()), len(positives), level=level)

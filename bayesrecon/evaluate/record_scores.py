@@ -78,11 +78,7 @@ def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
 
 
 def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
-    """Expected calibration error: mean distance between stated probability and share of correct values, in ten bins.
-
-    >>> calibration_error(np.array([0.9, 0.9]), np.array([True, True]))
-    0.09999999999999998
-    """
+    """Expected calibration error: mean distance between stated probability and share of correct values, in ten bins."""
     table = calibration_table(probability, right)
     error = sum(count * abs(stated - observed) for stated, observed, count in table)
     return float(error / len(probability)) if len(probability) else 0.0

@@ -67,11 +67,7 @@ class Adversary:
 
 @cache
 def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
-    """All adversaries by name, each with its description in one line (read-only).
-
-    >>> named_adversaries()["exm"][1].name
-    'Del-Inf-Exm'
-    """
+    """All adversaries by name, each with its description in one line (read-only)."""
     return MappingProxyType(
         {name: entry for part in discover("bayesrecon.games", "ADVERSARIES") for name, entry in part.items()}
     )

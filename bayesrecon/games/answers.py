@@ -50,14 +50,7 @@ DEFAULT_LOSSES = {VALUES: "squared", PROBABILITIES: "log", DECISIONS: "hinge"}
 
 
 def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Losses `(m,)` of answers. For probabilities, the hinge loss uses the log odds as decision values.
-
-    Raises:
-        BayesreconError: there is no such loss, or it cannot be computed from these answers.
-
-    >>> loss_of("hinge", DECISIONS, np.array([[-1.0, 1.0]]), np.array([0]))
-    array([3.])
-    """
+    """Losses `(m,)` of answers. For probabilities, the hinge loss uses the log odds as decision values."""
     name = name or DEFAULT_LOSSES[kind]
     if name not in LOSSES:
         raise BayesreconError(f"loss={name!r}: expected {', '.join(LOSSES)}{near(name, LOSSES)}")

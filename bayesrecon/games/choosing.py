@@ -72,9 +72,6 @@ CHOICES: Mapping[str, tuple[str, Choose]] = MappingProxyType(
 def named_choice(name: str) -> Choose:
     """The choice with this name.
 
-    Raises:
-        BayesreconError: no choice has this name.
-
     >>> named_choice("outlying").name
     'the records with the largest leverage'
     """
@@ -90,9 +87,6 @@ def chosen_pair(choose: Choose, candidates: Candidates, count: int) -> np.ndarra
         choose: the choice.
         candidates: what it may choose from.
         count: number of candidates.
-
-    Raises:
-        BayesreconError: they are not two different positions of candidates.
     """
     returned = choose(candidates)
     pair = np.asarray(returned)

@@ -163,14 +163,6 @@ def as_learner(learner: Trainable, classes: int, name: str | None = None) -> Lea
 
     Args:
         classes: number of classes of the response; 0 for a number.
-
-    Raises:
-        BayesreconError: the argument is none of these, or an estimator for classes has neither `predict_proba` nor
-            `decision_function`.
-
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> as_learner(KNeighborsClassifier(), classes=2).answers
-    'probabilities'
     """
     if isinstance(learner, Learner):
         return learner

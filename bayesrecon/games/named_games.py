@@ -99,9 +99,6 @@ def named_learners() -> Mapping[str, tuple[str, Maker]]:
     """All named learners (read-only). Each has its description in one line, and a function of the number of classes.
 
     The function returns the learner. The number of classes is 0 for a numeric response.
-
-    >>> named_learners()["lasso"][0]
-    'Lasso, alpha 0.1'
     """
     return MappingProxyType(
         {name: entry for part in discover("bayesrecon.games.learners", "LEARNERS") for name, entry in part.items()}
@@ -114,12 +111,6 @@ def named_learner(name: str, classes: int, epsilon: float | None = None) -> Lear
     Args:
         classes: number of classes of the response; 0 for a number.
         epsilon: privacy parameter of a private learner; 1 by default.
-
-    Raises:
-        BayesreconError: no learner has this name, it is for the other kind of response, or it is not private.
-
-    >>> named_learner("forest", classes=2).name
-    'forest of 10 trees'
     """
     known = named_learners()
     if name not in known:

@@ -34,13 +34,6 @@ def own_table(
         share: private share of the rows in each round.
         domain: public bounds `{column: (low, high)}` for every numeric column except the response. Values are clipped
             there and scaled to [-1, 1], instead of standardised.
-
-    Raises:
-        BayesreconError: a column does not exist or has missing values, a column contains names rather than categories,
-            or some numeric columns have a domain and others do not.
-
-    >>> own_table({"age": [20, 30, 41], "town": ["a", "b", "a"], "left": ["no", "yes", "no"]}, "left").x.shape
-    (3, 2)
     """
     if response not in columns:
         raise BayesreconError(
@@ -83,9 +76,6 @@ def own_game(
         learner: one of `named_learners()`.
         epsilon: privacy parameter of a private learner.
         adversaries, flags: as in `load`.
-
-    Raises:
-        BayesreconError: as in `own_table` and `Game`.
 
     >>> rng = np.random.default_rng(0)
     >>> customers = {"age": rng.normal(size=40), "visits": rng.normal(size=40), "churned": rng.integers(2, size=40)}

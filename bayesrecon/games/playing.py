@@ -201,10 +201,6 @@ class Store:
         folder: path of the folder, which is created if needed.
         game: the game.
         seed: its seed.
-
-    Raises:
-        BayesreconError: the folder contains rounds of another game or seed, or of another version of this package or of
-            scikit-learn, or a damaged file.
     """
 
     def __init__(self, folder: str | Path, game: object, seed: int):
@@ -271,9 +267,6 @@ def described(value: Any) -> Any:
     """A value as plain JSON: dataclasses and estimators by their fields, arrays by their hash, functions by their code.
 
     Globals that a function uses are not part of its description.
-
-    >>> described((1, np.zeros(2)))[0]
-    1
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value

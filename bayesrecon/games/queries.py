@@ -14,11 +14,7 @@ WHERE = {
 
 
 def check_queries(queries: str, count: int) -> None:
-    """Check the options of `points_of`.
-
-    Raises:
-        BayesreconError: the kind of queries is unknown, or there are no points.
-    """
+    """Check the options of `points_of`."""
     if queries not in WHERE or count < 1:
         *others, last = WHERE
         raise BayesreconError(

@@ -5,5 +5,5 @@ from .deletion import plot_inference as plot_inference
 from .deletion import plot_similarity as plot_similarity
 from .diagnosis import plot_diagnosis as plot_diagnosis
 from .reconstruction import plot_traces as plot_traces
+from .recovery_summary import plot_recovered_against_true as plot_recovered_against_true
 from .recovery_summary import plot_summary as plot_summary
-from .scatter import plot_recovered_against_true as plot_recovered_against_true

@@ -33,14 +33,6 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
-    >>> import bayesrecon, numpy as np
-    >>> audit = bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2})
-    >>> plot_audit(audit).get_title("left")
-    'What remedies would leave'
     """
     rows = [(f, r) for f in audit.findings for r in f.remedies if _has_errors(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:

@@ -25,9 +25,6 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
     Returns:
         The Axes.
 
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
     >>> from bayesrecon.results.bounds import Bounds, Interval
     >>> bounds = Bounds("survey", 0.99, {"y": (0, 9)}, (Interval("n", 90.0, 110.0), Interval("mean(y)", 4.0, 5.0)))
     >>> [label.get_text() for label in plot_bounds(bounds).get_yticklabels()]

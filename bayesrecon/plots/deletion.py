@@ -36,17 +36,6 @@ def plot_deleted(
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: the field does not have this shape, or the path has another suffix or is in a folder that does
-            not exist.
-
-    >>> import numpy as np
-    >>> from bayesrecon.results.deletion import DeletedRecord
-    >>> record = {"x": np.array([0.1, 0.9]), "y": np.array(1)}
-    >>> result = DeletedRecord(record, None, "HRec", None, 120.0, "before", "after", "linear_predictor")
-    >>> plot_deleted(result, shape=(1, 2)).get_title("left")
-    'Deleted record, HRec, label 1'
     """
     with panel(ax, path) as ax:
         label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")

@@ -1,7 +1,7 @@
 """The forest plot: one row per recovered statistic, with its precision or its error."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +10,10 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.plots.forest_numbers import write_columns
 from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, axes_of, draw_marks, finish, fit, set_ticks
 from bayesrecon.plots.table import Columns, tabulate
-from bayesrecon.plots.text import label, minus, power
+from bayesrecon.plots.text import label, minus, numbers, power
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -56,19 +55,6 @@ def plot_recovery(
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: `statistics` names one that the result does not have.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> from matplotlib.figure import Figure
-    >>> result, ax = bayesrecon.recover(release), Figure(layout="constrained").add_subplot()
-    >>> ax = plot_recovery(result, ax=ax, statistics=["n", "mean(y)"], names={"n": "records"})
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['records', 'mean(y)']
     """
     by_name = {row.name: row for row in reversed(result.rows)}
     requested = [statistics] if isinstance(statistics, str) else statistics
@@ -211,3 +197,58 @@ def _label_rows(ax: "Axes", table: Columns, labels: Sequence[str]) -> None:
     ax.hlines(
         range(len(table["name"])), 0, 1, transform=ax.get_yaxis_transform(), color=GREY, alpha=0.18, lw=0.8, zorder=0
     )
+
+
+# The columns of numbers on the right of a forest plot.
+
+_START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between columns, before the sign ±
+
+
+def write_columns(ax: "Axes", table: Columns, compared: bool, sampled: bool) -> None:
+    """Columns with a header: recovered values with their errors, and true values or intervals."""
+    rows = zip(*(table[name] for name in ("estimate", "se", "scale", "lower", "upper", "true")), strict=True)
+    values, errors, intervals, true = zip(*(numbers(*row) for row in rows), strict=True)
+    missing = ["" if value else "not determined" for value in values]
+    comparison, header = (true, "true") if compared else (intervals, "95 % interval")
+    recovered = "recovered ± s.e." if sampled else "recovered"
+    error_edge = _START + _width(ax, values)
+    right_edge = max(error_edge + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*missing, recovered]))
+    right_edge += _BETWEEN + _width(ax, [*comparison, header])
+
+    def write(text: str, x: float, y: float, ha: str, va: str, up: float = 0, colour: str | None = None) -> None:
+        ax.annotate(
+            text,
+            (1, y),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(x, up),
+            textcoords="offset points",
+            ha=ha,
+            va=va,
+            color=colour,
+            fontsize="small",
+        )
+
+    top = ax.get_ylim()[1]
+    write(recovered, _START, top, "left", "bottom", up=4)
+    if any(comparison):
+        write(header, right_edge, top, "right", "bottom", up=4)
+    for column, x, ha in (
+        (missing, _START, "left"),
+        (values, error_edge, "right"),
+        (errors, error_edge + _SPACE, "left"),
+        (comparison, right_edge, "right"),
+    ):
+        for i, text in enumerate(column):
+            if text:
+                write(text, x, i, ha, "center", colour=None if values[i] else GREY)
+
+
+def _width(ax: "Axes", texts: Iterable[str]) -> float:
+    """Width of the longest of these small texts, in points."""
+    probe = ax.figure.text(0, 0, "", fontsize="small", usetex=False)
+    widths = [0.0]
+    for text in filter(None, texts):
+        probe.set_text(text)
+        widths.append(probe.get_window_extent().width * 72 / ax.figure.dpi)
+    probe.remove()
+    return max(widths)

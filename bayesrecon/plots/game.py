@@ -27,9 +27,6 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
     Returns:
         The Axes.
 
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
     >>> from bayesrecon.games import LossChange, Game, OutputChange, Law, LeastSquares, LinearLaw, play
     >>> result = play(Game(Law("linear", LinearLaw(), size=30), LeastSquares(), (LossChange(), OutputChange())), n=20)
     >>> [text.get_text() for text in plot_game(result).get_yticklabels()]

@@ -41,16 +41,6 @@ def plot_input(
 
     Returns:
         The Axes in an array.
-
-    Raises:
-        BayesreconError: the record does not have this shape, or the path has another suffix or is in a folder that does
-            not exist.
-
-    >>> import bayesrecon
-    >>> x, w = np.random.default_rng(0).normal(size=(2, 200, 6))
-    >>> release = bayesrecon.posteriors.outputs(lambda records: records @ w[:2].T, w[:2] @ x[0], public=x[1:])
-    >>> [ax.get_title("left") for ax in plot_input(bayesrecon.recover(release), shape=(2, 3))]
-    ['Estimate', 'Error (half of 95 %)', 'Visibility']
     """
     check_path(path)
     if shape is None and len(result.shape) == 2:

@@ -35,16 +35,6 @@ def plot_matched(
 
     Returns:
         The Axes.
-
-    Raises:
-        BayesreconError: the field does not have this shape, or the path has another suffix or is in a folder that does
-            not exist.
-
-    >>> import bayesrecon
-    >>> from bayesrecon.posteriors import dirac
-    >>> release = dirac(bayesrecon.models.load("linear_predictor", penalty=1.0), {"coef": [[0.5]], "intercept": [0.3]})
-    >>> plot_matched(bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=3))).get_xlabel()
-    'x[1]'
     """
     with panel(ax, path) as ax:
         weights = np.asarray(result.pseudo.weights)

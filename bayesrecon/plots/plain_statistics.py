@@ -39,14 +39,6 @@ def plot_plain_statistics(lines: Sequence[PlainStatistic], title: str, path: str
         lines: at least one statistic.
         title: title of the figure.
         path: a .png, .pdf or .svg file.
-
-    Raises:
-        BayesreconError: the path has another suffix.
-
-    >>> patients = PlainStatistic("number of patients", 445.0, 433.0, 458.0, 442.0, ".0f")
-    >>> plot_plain_statistics([patients], "from draws alone", "patients.png")
-    >>> Path("patients.png").read_bytes()[1:4]
-    b'PNG'
     """
     from matplotlib.figure import Figure
     from matplotlib.text import Text

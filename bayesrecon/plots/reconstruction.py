@@ -122,17 +122,6 @@ def plot_reconstruction(
 
     Returns:
         The Axes in an array: traces of n, means and variances, then the relative gap, then the records.
-
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> *_, records = plot_reconstruction(bayesrecon.reconstruct(release, n=5))
-    >>> records.get_xlabel(), records.get_ylabel()
-    ('x[1]', 'y')
     """
     check_path(path)
     if ax is not None:

@@ -45,17 +45,6 @@ def plot_records(
 
     Returns:
         The Axes, `(fields, 2)`.
-
-    Raises:
-        BayesreconError: the path has another suffix or is in a folder that does not exist.
-
-    >>> import numpy as np
-    >>> from bayesrecon.results.records import Column, RecordTable
-    >>> estimate, one, seen = np.array([7.1, 2.2]), np.ones(2), np.array(["determined"] * 2)
-    >>> column = Column(estimate, 0.1 * one, 0.1 * one, estimate - 0.2, estimate + 0.2, one, seen)
-    >>> table = RecordTable({"coin": np.array([1, 2])}, ("coin",), {"k": column}, "coins", "rate", 800, 800.0, 2, 1, 0)
-    >>> plot_records(table, truth={"k": [7, 2]})[0, 0].get_xlabel()
-    'coin'
     """
     check_path(path)
     names = list(table)

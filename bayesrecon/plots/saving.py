@@ -13,11 +13,7 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def check_path(path: str | Path | None) -> None:
-    """Check the suffix of a path before anything is drawn.
-
-    Raises:
-        BayesreconError: the suffix is another one.
-    """
+    """Check the suffix of a path before anything is drawn."""
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
 

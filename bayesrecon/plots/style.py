@@ -40,12 +40,7 @@ class Style:
 
 
 def styles(count: int) -> list[Style]:
-    """Styles of `count` series, which can be distinguished without colours.
-
-    >>> one, *_, last = styles(7)
-    >>> one.colour, one.marker, last.colour, last.marker
-    ('#0072B2', 'o', '#8C8C8C', 'X')
-    """
+    """Styles of `count` series, which can be distinguished without colours."""
     return [
         Style(_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)]) for i in range(count)
     ]

@@ -3,19 +3,18 @@
 import html
 import importlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError, Note, visible
+from bayesrecon.errors import BayesreconError, Note, near, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.json_types import Json
 from bayesrecon.results.archive import packed
-from bayesrecon.results.cells import as_cells
 from bayesrecon.results.json_values import plain
-from bayesrecon.results.schemas import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,3 +175,71 @@ class Result:
         table = self._excerpt()
         more = len(table) - _ROWS
         return table.head(_ROWS), [f"... and {more} more rows; to_dataframe() has them all"] if more > 0 else []
+
+
+# Tables that are safe to open in a spreadsheet. Names come from files, and a cell may contain a formula.
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters by which a spreadsheet recognises a formula."""
+
+
+def as_cells(table: "DataFrame") -> "DataFrame":
+    """A copy of a table whose texts are safe: no formulas, and no control characters for a terminal.
+
+    This applies to cells, index and columns.
+
+    >>> import pandas as pd
+    >>> print(as_cells(pd.DataFrame({"name": ["=1+1", "mu"], "n": [-1, 2]})).to_csv(index=False), end="")
+    name,n
+    '=1+1,-1
+    mu,2
+    """
+    result = table.copy()
+    for k in range(result.shape[1]):
+        column = result.iloc[:, k]
+        if column.dtype.kind == "O" or str(column.dtype).startswith("str"):
+            result.isetitem(k, column.map(_cell))
+    result.index, result.columns = result.index.map(_cell), result.columns.map(_cell)
+    return result
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_cell, value))
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+# JSON schemas of the documents that `--json` prints and `to_dict` returns.
+
+VERSION = 2
+"""Version of all schemas. It increases when a key is added, renamed, or changes its type."""
+
+
+@cache
+def _text() -> str:
+    return Path(__file__).with_name("documents.json").read_text(encoding="utf-8")
+
+
+def schema(name: str) -> Json:
+    """The JSON Schema (draft 2020-12) of one kind of document.
+
+    Args:
+        name: the value of `"schema"` in the document, such as "Recovery/2", with or without the version. For documents
+            that are not results: "fit", "models", "posteriors", "verdicts" and "games".
+
+    Raises:
+        BayesreconError: no document has this name, or this version.
+
+    >>> schema("Recovery/2")["$ref"]
+    '#/$defs/Recovery'
+    """
+    document = json.loads(_text())
+    kind, _, version = name.partition("/")
+    if kind not in document["$defs"]:
+        raise BayesreconError(f"no JSON document {kind!r}{near(kind, document['$defs'])}")
+    if version and version != str(VERSION):
+        raise BayesreconError(f"{name}: this version of bayesrecon has schemas of version {VERSION}")
+    return {**document, "$ref": f"#/$defs/{kind}"}

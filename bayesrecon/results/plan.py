@@ -123,7 +123,7 @@ class Series:
 class Plan(Result):
     """An attacker's error of each statistic after thinning, rounding or other remedies. Index it by name."""
 
-    plotted_by = "planner.plot_plan"
+    plotted_by = "diagnosis.plot_plan"
 
     release: str
     draws: int

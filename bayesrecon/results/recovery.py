@@ -184,8 +184,8 @@ class Recovery(Result):
         return xr.Dataset(variables, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
     def plot_spectrum(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the spectrum of the score kernel; see `bayesrecon.plots.spectrum`."""
-        return self.plotted("spectrum.plot_spectrum", ax=ax)
+        """Plot the spectrum of the score kernel; see `bayesrecon.plots.recovery_summary`."""
+        return self.plotted("recovery_summary.plot_spectrum", ax=ax)
 
     @property
     def headline(self) -> str:

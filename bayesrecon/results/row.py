@@ -26,9 +26,6 @@ class Row:
             share above the noise of these draws.
         verdict: "determined", "partly" (the invisible part may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
-
-    >>> Row("n", 91.63137, 4.4012, 83.005, 100.258, 4.3, 1.0, "determined", 812.5)
-    n: 91.6 ± 4.4, 95 % interval 83.0 to 100.3, determined
     """
 
     name: str

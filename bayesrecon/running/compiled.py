@@ -79,9 +79,6 @@ def cache_by_default() -> None:
     """Cache programs on disk in later calls of this process, as the command line does.
 
     It does nothing if caching is switched off, already configured or impossible.
-
-    Raises:
-        BayesreconError: the environment names a folder that other users can write to.
     """
     if os.environ.get(SWITCH) == "0" or "jax" in sys.modules or _crashes():
         return
@@ -162,11 +159,7 @@ def _without_logs() -> Generator[None]:
 
 
 def _refuse_shared(path: Path) -> None:
-    """Check that no other user can put programs into the folder.
-
-    Raises:
-        BayesreconError: the folder belongs to another user or is writable by others.
-    """
+    """Check that no other user can put programs into the folder."""
     if sys.platform == "win32" or not path.is_dir():
         return
     status = path.stat()

@@ -112,9 +112,6 @@ def swept(work: Callable[[S, P], R], shared: S, items: Iterable[P]) -> Iterator[
     """Results of `work(shared, item)` for all items in order, computed by the workers of the current engine or here.
 
     It is for studies of many releases. The passes over a release's draws then run in the same worker.
-
-    >>> list(swept(pow, 2, range(4)))
-    [1, 2, 4, 8]
     """
     engine = _CURRENT.get()
     if isinstance(engine, _Workers):

@@ -45,10 +45,7 @@ def allowed() -> float:
 
 
 def make_room() -> None:
-    """Drop compiled programs if they take most of the memory mappings that this process may have.
-
-    >>> make_room()
-    """
+    """Drop compiled programs if they take most of the memory mappings that this process may have."""
     if "jax" not in sys.modules or time.monotonic() - _LOOKED.at < PAUSE:
         return
     _LOOKED.at = time.monotonic()

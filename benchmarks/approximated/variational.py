@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.posteriors import from_guide, gaussian
-from bayesrecon.posteriors.approximated import autoguides
+from bayesrecon.posteriors.approximated import guides
 from bayesrecon.posteriors.approximated.normal import variational
 from bayesrecon.precision import x64
 from benchmarks.approximated.drawn import PROGRAMS, model_of, simulated, tallied
@@ -129,11 +129,11 @@ def left_open() -> list[dict[str, str]]:
 
 def low_rank(kind: str, n: int, p: int, steps: int, count: int) -> list[dict[str, str]]:
     """Fits of low rank, read as if their iterates told how far they are from an optimum."""
-    refused, autoguides._SLOW = autoguides._SLOW, ""
+    refused, guides._SLOW = guides._SLOW, ""
     try:
         rows = run("AutoLowRankMultivariateNormal", kind, n, p, 0.01, steps, count, (True,))
     finally:
-        autoguides._SLOW = refused
+        guides._SLOW = refused
     ends = f"{sum(endless(kind, n, p, steps))} of {_TRIED}"
     return [{k: v for k, v in row.items() if k != "guide"} | {"endless": ends} for row in rows]
 
@@ -145,7 +145,7 @@ def endless(kind: str, n: int, p: int, steps: int) -> list[bool]:
     with x64():
         for i, (x, y) in enumerate(sets):
             last = {k: np.asarray(v[i, -1], float) for k, v in fitted.items()}
-            law = autoguides.autoguide_distribution(model, guide, last, ())
+            law = guides.autoguide_distribution(model, guide, last, ())
             records = {"x": jnp.asarray(x, float), "y": jnp.asarray(y, float)}
 
             def loss(u, law=law, records=records):

@@ -14,9 +14,11 @@ from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
+import numpyro
+from numpyro import distributions as dist
 
 import bayesrecon
-from bayesrecon.models import load
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.models.catalogue.glm import logistic_regression, poisson_regression
 from bayesrecon.posteriors import nuts, train_network
 from benchmarks.networks.networks_grid import model_of, spectrum_of
@@ -26,6 +28,7 @@ from benchmarks.tasks import add_rows
 PICTURE = HERE / "index.png"
 RECORDS = (30, 100, 300, 1000, 3000)
 COUNTIES = 8
+PRIORS = {"sigma_y": dist.HalfNormal(1), "mu_alpha": dist.Normal(0, 10), "sigma_alpha": dist.HalfNormal(1)}
 NETWORK_RECORDS, WIDTHS, PULLS, SEEDS = (6, 16, 50, 150, 500), (10, 32, 100), ("start", "zero"), 5
 LEVELS = (1e-3, 1e-6)
 PULL_TITLES = {"start": "penalty towards the start", "zero": "weight decay"}
@@ -65,8 +68,18 @@ def simulate(kind, count, rng):
     county, floor = np.arange(count) % COUNTIES + 1, (rng.random(count) < 0.3).astype(int)
     level = 1.3 + 0.4 * np.random.default_rng(0).normal(size=COUNTIES)
     y = level[county - 1] - 0.6 * floor + 0.7 * rng.normal(size=count)
-    model = load("radon_variable_intercept_noncentered", counties=COUNTIES)
+    domain = {"county": list(range(1, COUNTIES + 1)), "floor": "binary"}
+    model = from_numpyro(radon, dict.fromkeys(("county", "floor", "log_radon"), ()), domain=domain)
     return model, {"county": county, "floor": floor, "log_radon": y}
+
+
+def radon(county, floor, log_radon):
+    sigma, mu, spread = (numpyro.sample(k, d) for k, d in PRIORS.items())
+    raw = numpyro.sample("alpha_raw", dist.Normal(0, 1).expand((COUNTIES,)).to_event(1))
+    slope = numpyro.sample("beta", dist.Normal(0, 10))
+    mean = mu + spread * raw[county - 1] + slope * floor
+    with numpyro.plate("records", county.shape[0]):
+        numpyro.sample("log_radon", dist.Normal(mean, sigma), obs=log_radon)
 
 
 KINDS = ("linear", "logistic", "Poisson", "hierarchical")

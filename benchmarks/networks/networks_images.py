@@ -17,9 +17,9 @@ from sklearn.datasets import load_digits
 
 import bayesrecon
 from bayesrecon import GradientMatching
-from bayesrecon.attacks.matching.held_out import held_out_residual
 from bayesrecon.evaluate import match, ssim
 from bayesrecon.regularisers import TotalVariation
+from benchmarks.networks.held_out import held_out_residual
 from benchmarks.networks.networks_cases import CASES, SHAPE
 from benchmarks.study import Study
 from benchmarks.tasks import add_rows

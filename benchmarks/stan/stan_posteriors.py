@@ -186,7 +186,8 @@ def section(rows: Mapping[str, Row]) -> list[str]:
         f"and estimates to {CLOSE:g} of themselves ({WIDE:g} where the spectrum decays). *Stated* are fields of which "
         "the program says less than that model, and which were given its domain. *Terms*: by how much the two differ "
         "in the terms of records, where "
-        "their parameters are the same.",
+        "their parameters are the same. Models that were written by hand and were equal are no longer shipped, and "
+        "their programs are used instead.",
         "",
         f"Of {len(rows)} posteriors: {'; '.join(told)}. Terms of {len(terms)} were compared; the largest difference "
         f"is {max(terms):.1g}."

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.special import gammaln
-from numpyro.distributions import constraints
 from numpyro.distributions.constraints import Constraint
 
 from bayesrecon.arrays import Array
@@ -66,45 +65,6 @@ class FromLogDensity(dist.Distribution):
 
     def log_prob(self, value: jax.Array) -> jax.Array:
         return self._log_density(value)
-
-
-class NormalPair(dist.Distribution):
-    """`theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`.
-
-    NumPyro's general mixture takes ten times as long to trace through second derivatives.
-    """
-
-    support: Constraint[Any] = constraints.real
-
-    def __init__(self, theta: Array, mu: Array, sigma: Array):
-        self.theta, self.mu, self.sigma = theta, mu, sigma
-        super().__init__(validate_args=False)
-
-    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        component, noise = jax.random.split(key)
-        second = (jax.random.uniform(component, sample_shape) > self.theta).astype(int)
-        return self.mu[second] + self.sigma[second] * jax.random.normal(noise, sample_shape)
-
-    def log_prob(self, value: Array) -> jax.Array:
-        z = (value[..., None] - self.mu) / self.sigma
-        logs = -0.5 * z**2 - jnp.log(self.sigma) + jnp.log(jnp.stack([self.theta, 1 - self.theta]))
-        return jnp.logaddexp(logs[..., 0], logs[..., 1]) - 0.5 * math.log(2 * math.pi)
-
-
-class OrderedNormal(dist.Distribution):
-    """Independent `Normal(0, scale)` values in increasing order."""
-
-    support: Constraint[Any] = constraints.ordered_vector
-
-    def __init__(self, scale: float, count: int):
-        self.scale = scale
-        super().__init__(event_shape=(count,), validate_args=False)
-
-    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
-        return jnp.sort(self.scale * jax.random.normal(key, (*sample_shape, *self.event_shape)))
-
-    def log_prob(self, value: Array) -> jax.Array:
-        return dist.Normal(0, self.scale).log_prob(value).sum(axis=-1) + math.lgamma(self.event_shape[0] + 1)
 
 
 class OneBased(dist.CategoricalLogits):

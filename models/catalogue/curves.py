@@ -229,7 +229,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("sir-sir",),
         constants=lambda data: {"t": tuple(map(float, data["t"])), "y0": tuple(map(float, data["y0"]))},
         design=("occasion",),
-        response="stoi",
     ),
     from_program(
         soil_incubation,
@@ -239,7 +238,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("soil_carbon-soil_incubation",),
         constants=lambda data: {"ts": tuple(map(float, data["ts"])), "total": float(data["totalC_t0"])},
         design=("occasion",),
-        response="eCO2",
     ),
     from_program(
         gp_pois_regr,
@@ -250,7 +248,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("gp_pois_regr-gp_pois_regr",),
         constants=lambda data: {"x": tuple(map(float, data["x"]))},
         design=("place",),
-        response="k",
     ),
     from_program(
         gp_regr,
@@ -259,7 +256,6 @@ MODELS: tuple[Shipped, ...] = (
         records=lambda data: {"y": array(data, "y")[None]},
         posteriors=("gp_pois_regr-gp_regr",),
         constants=lambda data: {"x": tuple(map(float, data["x"]))},
-        response="y",
     ),
     from_program(
         lotka_volterra,
@@ -271,7 +267,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("hudson_lynx_hare-lotka_volterra",),
         constants=lambda data: {"times": tuple(map(float, data["ts"]))},
         design=("occasion",),
-        response="pelts",
     ),
     from_program(
         one_comp_mm_elim_abs,
@@ -286,6 +281,5 @@ MODELS: tuple[Shipped, ...] = (
             "V": float(data["V"]),
         },
         design=("occasion",),
-        response="C_hat",
     ),
 )

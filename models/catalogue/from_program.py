@@ -81,7 +81,6 @@ def from_program(
     records: Callable[[Data], Records] | None = None,
     constants: Callable[[Data], dict[str, object]] | None = None,
     design: tuple[str, ...] = (),
-    response: str | None = None,
     **options: Any,
 ) -> Shipped:
     """The entry of a program.
@@ -89,10 +88,10 @@ def from_program(
     Args:
         program, options: as in `ProgramBuilder`.
         name: name of the model; by default the program's.
-        summary, posteriors, records, constants, design, response: as in `Shipped`.
+        summary, posteriors, records, constants, design: as in `Shipped`.
     """
     build = ProgramBuilder(program, name or program.__name__, **options)
-    return Shipped(build.name, build, summary, records, posteriors, constants, design, response)
+    return Shipped(build.name, build, summary, records, posteriors, constants, design)
 
 
 def _constants(function: Callable[..., object]) -> tuple[inspect.Parameter, ...]:

@@ -230,47 +230,8 @@ def _ar_records(data: Data) -> Records:
     return {"lags": lags, "y": y[order:]}
 
 
-def _diamonds(covariates: int = 24) -> Model:
-    return gaussian_linear(
-        "diamonds",
-        fields={"Xc": (covariates,)},
-        response="Y",
-        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), ones(z["Y"])],
-        coefficients={
-            "b": (covariates, lambda: dist.Normal(0, 1)),
-            "Intercept": (None, lambda: dist.StudentT(3, 8, 10)),
-        },
-        scale=lambda: dist.FoldedDistribution(dist.StudentT(3, 0, 10)),
-        settings={"covariates": covariates},
-        identities={f"sum(Xc[{k + 1}])": (lambda z, k=k: z["Xc"][k], 0.0) for k in range(covariates)},
-    )
-
-
-def _diamonds_records(data: Data) -> Records:
-    x = array(data, "X")[:, 1:]
-    return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
-
-
-_SESAME = _Regression(
-    "sesame_one_pred_a",
-    ("sesame_data-sesame_one_pred_a",),
-    "watched",
-    ("encouraged",),
-    linear("encouraged"),
-    pick("watched", "encouraged"),
-    {"encouraged": "binary", "watched": "binary"},
-    2,
-)
-
 MODELS: tuple[Shipped, ...] = (
-    *(regression.shipped() for regression in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
+    *(regression.shipped() for regression in (*_kidiq(), *_earnings(), *_mesquite(), _nes())),
     Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
-    Shipped(
-        "diamonds",
-        _diamonds,
-        "linear regression of log price, 24 covariates",
-        _diamonds_records,
-        ("diamonds-diamonds",),
-    ),
     Shipped("linear_regression", linear_regression, "linear regression of one column of a table on others"),
 )

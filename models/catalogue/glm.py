@@ -10,27 +10,12 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import index, latent, observe
-from bayesrecon.models.catalogue.lazy_numpyro import dist, extra
-from bayesrecon.models.catalogue.linear import array
+from bayesrecon.models.catalogue.latent import latent, observe
+from bayesrecon.models.catalogue.lazy_numpyro import dist
 from bayesrecon.models.entry import Shipped
 
 if TYPE_CHECKING:
     from numpyro.distributions import Distribution
-
-
-def glm_poisson_model(year: Array, C: Array | None = None) -> None:
-    """`C ~ Poisson(exp(alpha + beta1 year + beta2 year^2 + beta3 year^3))`."""
-    bounds = {"alpha": 20.0, "beta1": 10.0, "beta2": 10.0, "beta3": 10.0}
-    a, b1, b2, b3 = (latent(k, dist.Uniform(-v, v)) for k, v in bounds.items())
-    observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
-
-
-def glm_binomial_model(year: Array, N: Array, C: Array | None = None) -> None:
-    """`C ~ Binomial(N, logit^-1(alpha + beta1 year + beta2 year^2))`."""
-    a, b1, b2 = (latent(k, dist.Normal(0, 100)) for k in ("alpha", "beta1", "beta2"))
-    observe("C", extra.BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])
 
 
 def _regression(
@@ -75,25 +60,6 @@ def poisson_regression(
 
 
 MODELS: tuple[Shipped, ...] = (
-    from_program(
-        glm_poisson_model,
-        "Poisson regression of counts on a cubic in the year",
-        name="GLM_Poisson_model",
-        records=lambda data: {"year": array(data, "year"), "C": index(data, "C")},
-        posteriors=("GLM_Poisson_Data-GLM_Poisson_model",),
-        design=("year",),
-        response="C",
-    ),
-    from_program(
-        glm_binomial_model,
-        "binomial regression of counts on a quadratic in the year",
-        name="GLM_Binomial_model",
-        domain={"N": "count", "C": "count"},
-        records=lambda data: {"year": array(data, "year"), "N": index(data, "N"), "C": index(data, "C")},
-        posteriors=("GLM_Binomial_data-GLM_Binomial_model",),
-        design=("year", "N"),
-        response="C",
-    ),
     Shipped("logistic_regression", logistic_regression, "logistic regression of a binary column on others"),
     Shipped("poisson_regression", poisson_regression, "Poisson regression of a count column on others"),
 )

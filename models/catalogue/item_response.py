@@ -28,7 +28,7 @@ from bayesrecon.models.catalogue.latent import (
     standard,
     standardised,
 )
-from bayesrecon.models.catalogue.lazy_numpyro import dist, numpyro
+from bayesrecon.models.catalogue.lazy_numpyro import dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import Fields, Identities
 from bayesrecon.models.entry import Shipped
 
@@ -158,7 +158,6 @@ def _latent_regression(
         constants=constants,
         design=design,
         records=_answers_and_covariates,
-        response="y",
     )
 
 
@@ -265,6 +264,73 @@ def _answered(persons: int, items: int) -> dict[str, list[int]]:
 
 _DESIGN = ("person", "item")
 
+# Graded ratings of known items: skeletal age.
+
+
+def bones_model(
+    child: jax.Array,
+    indicator: Array,
+    grade: Array | None = None,
+    *,
+    children: int = 13,
+    delta: Sequence[float] = (2.9541,),
+    gamma: Sequence[Sequence[float]] = ((0.7425, -1.0, -1.0, -1.0),),
+    categories: Sequence[int] = (2,),
+) -> None:
+    """Graded response with published item parameters: `P(grade > k) = logit^-1(delta_j (theta_i - gamma_jk))`."""
+    slope, cut, count = np.asarray(delta, float), np.asarray(gamma, float), np.asarray(categories, int)
+    grades = cut.shape[1] + 1
+    exists = np.arange(1, grades) < count[:, None]  # threshold k exists for item j
+    theta = latent("theta", dist.Normal(0, 36).expand((children,)).to_event(1))
+    j = indicator - 1
+    log_odds = jnp.asarray(slope)[j][:, None] * (theta[child - 1][:, None] - jnp.asarray(cut)[j])
+    logits = _graded(jnp.where(jnp.asarray(exists)[j], log_odds, ILLEGAL))
+    observe("grade", extra.OneBased(logits), grade, logits.shape[0])
+
+
+def _graded(log_odds: Array) -> jax.Array:
+    """Log probabilities of the grades from the log odds `at[:, k]` of exceeding grade k, which decrease in k."""
+    first = -jax.nn.softplus(log_odds[:, :1])
+    last = -jax.nn.softplus(-log_odds[:, -1:])
+    # log(s(u) - s(v)) = log s(u) + log s(-v) + log(1 - exp(v - u)) for the logistic function s and u > v.
+    gap = jnp.maximum(log_odds[:, :-1] - log_odds[:, 1:], 1e-12)
+    between = -jax.nn.softplus(-log_odds[:, :-1]) - jax.nn.softplus(log_odds[:, 1:]) + jnp.log(-jnp.expm1(-gap))
+    return jnp.concatenate([first, between, last], axis=1)
+
+
+def _bones_records(data: Data) -> Records:
+    grade = index(data, "grade")
+    child, indicator = np.nonzero(grade != -1)
+    return {"child": child + 1, "indicator": indicator + 1, "grade": grade[child, indicator]}
+
+
+def _bones_sizes(data: Data) -> dict[str, object]:
+    gamma = tuple(tuple(map(float, row)) for row in data["gamma"])
+    return {
+        "children": int(data["nChild"]),
+        "delta": tuple(map(float, data["delta"])),
+        "gamma": gamma,
+        "categories": tuple(map(int, data["ncat"])),
+    }
+
+
+_GRADED: tuple[Shipped, ...] = (
+    from_program(
+        bones_model,
+        "graded skeletal age: grades of children on known indicators",
+        domain=lambda children, delta, gamma: {
+            "child": levels(children),
+            "indicator": levels(len(delta)),
+            "grade": levels(len(gamma[0]) + 1),
+        },
+        records=_bones_records,
+        posteriors=("bones_data-bones_model",),
+        constants=_bones_sizes,
+        design=("child", "indicator"),
+    ),
+)
+
+
 MODELS: tuple[Shipped, ...] = (
     from_program(
         irt_2pl,
@@ -279,7 +345,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("irt_2pl-irt_2pl",),
         constants=_sizes,
         design=_DESIGN,
-        response="y",
     ),
     from_program(
         lsat_model,
@@ -289,7 +354,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("lsat_data-lsat_model",),
         constants=lambda data: {"persons": int(data["N"]), "items": int(data["T"])},
         design=_DESIGN,
-        response="y",
     ),
     from_program(
         hier_2pl,
@@ -300,7 +364,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("sat-hier_2pl",),
         constants=_sizes,
         design=_DESIGN,
-        response="y",
     ),
     _latent_regression(
         latent_regression_2pl,
@@ -330,4 +393,5 @@ MODELS: tuple[Shipped, ...] = (
         constants=_gpcm_sizes,
         design=(*_DESIGN, "W"),
     ),
+    *_GRADED,
 )

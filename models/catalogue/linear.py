@@ -114,10 +114,6 @@ def log(name: str) -> Callable[[Data], np.ndarray]:
     return lambda data: np.log(array(data, name))
 
 
-def centred(name: str) -> Callable[[Data], np.ndarray]:
-    return lambda data: array(data, name) - array(data, name).mean()
-
-
 def standardised(name: str, deviations: float) -> Callable[[Data], np.ndarray]:
     def column(data: Data) -> np.ndarray:
         x = array(data, name)

@@ -41,7 +41,6 @@ def _rate(
         records=records,
         posteriors=(f"Rate_{k}_data-Rate_{k}_model",),
         design=(*sample, "n"),
-        response="k",
     )
 
 
@@ -174,7 +173,6 @@ MODELS: tuple[Shipped, ...] = (
         records=lambda data: {"k": index(data, "k")[None]},
         posteriors=("Survey_data-Survey_model",),
         constants=lambda data: {"nmax": int(data["nmax"]), "surveys": int(data["m"])},
-        response="k",
     ),
     from_program(
         dogs,
@@ -184,7 +182,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("dogs-dogs",),
         constants=_trials,
         design=_HISTORY,
-        response="y",
     ),
     from_program(
         dogs_log,
@@ -194,7 +191,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("dogs-dogs_log",),
         constants=_trials,
         design=_HISTORY,
-        response="y",
     ),
     from_program(
         dogs_hierarchical,
@@ -204,7 +200,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("dogs-dogs_hierarchical",),
         constants=_trials,
         design=_HISTORY,
-        response="y",
     ),
     from_program(
         dogs_nonhierarchical,
@@ -214,6 +209,5 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("dogs-dogs_nonhierarchical",),
         constants=lambda data: {"dogs": int(data["n_dogs"]), **_trials(data)},
         design=("dog", *_HISTORY),
-        response="y",
     ),
 )

@@ -3,6 +3,7 @@
 The basis is public, like times and maps. A record has the number of its row, and its response is private.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
+from bayesrecon.models.catalogue.curves import cholesky, smooth_covariance
 from bayesrecon.models.catalogue.from_program import from_program
 from bayesrecon.models.catalogue.latent import (
     Data,
@@ -26,12 +28,14 @@ from bayesrecon.models.catalogue.latent import (
     standard,
     standardised,
 )
-from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, numpyro
-from bayesrecon.models.catalogue.linear import array
+from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
+from bayesrecon.models.catalogue.linear import array, flat
 from bayesrecon.models.entry import Shipped
 
 if TYPE_CHECKING:
     from numpyro.distributions import Distribution
+
+    from bayesrecon.models.catalogue._extra_distributions import FromLogDensity
 
 
 def _half_t() -> "Distribution":
@@ -92,14 +96,6 @@ def accel_splines(
         return jnp.asarray(fixed) @ weights + jnp.asarray(smooth) @ (scale * standard(f"zs{part}_1_1", smooth.shape[1]))
 
     _motorcycle(row, Y, mean)
-
-
-def dugongs_model(x: Array, Y: Array | None = None) -> None:
-    """Length of sea cows by age: `Y ~ Normal(alpha - beta lambda^x, 1 / sqrt(tau))`."""
-    alpha, beta = (latent(k, dist.Normal(0, 1000)) for k in ("alpha", "beta"))
-    rate = latent("lambda", dist.Uniform(0.5, 1))
-    tau = latent("tau", dist.Gamma(1e-4, 1e-4))
-    observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
 
 
 def losscurve_sislob(
@@ -189,6 +185,196 @@ def _areas(data: Data) -> Records:
     return {"area": np.arange(1, int(data["N"]) + 1), "y": index(data, "y")}
 
 
+# A mixture of regressions: a record does not say which component it came from.
+
+
+def _normals(log_weights: Array, mean: Array, sigma: Array, count: int) -> "FromLogDensity":
+    """Distribution of `count` values, each of one of K normal distributions; weights and means for all, `(K,)`, or
+    each, `(count, K)`."""
+
+    def log_density(values: jax.Array) -> jax.Array:
+        z = (values[..., None] - mean) / sigma
+        return jax.scipy.special.logsumexp(log_weights - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
+
+    def draw(key: jax.Array) -> jax.Array:
+        component_key, noise_key = jax.random.split(key)
+        k = jax.random.categorical(component_key, log_weights, shape=(count,))
+        means = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
+        return means + sigma[k] * jax.random.normal(noise_key, (count,))
+
+    return extra.FromLogDensity(log_density, constraints.real, (count,), draw=draw)
+
+
+def iohmm_reg(
+    step: Array,
+    y: Array | None = None,
+    *,
+    u: Table = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)),
+    states: int = 2,
+) -> None:
+    """Regressions on public inputs `u (T, M)`, one per hidden state, whose chain follows the inputs.
+
+    In posteriordb's program a state's weight after step t depends on the inputs of step t + 1 alone, not on the state
+    that follows: the forward sum is a product over steps. `y_t ~ sum_k v_k Normal(u_t b_k, sigma_k)` with weights
+    `v = softmax(w u_(t+1))`, times `pi1` at the first step and one at the last.
+    """
+    inputs = np.asarray(u, float)
+    width = inputs.shape[1]
+    first = latent("pi1", dist.Dirichlet(jnp.ones(states)))
+    slopes = dist.Normal(0, 5).expand((states, width)).to_event(2)
+    w = latent("w", slopes)
+    b = latent("b", slopes)
+    sigma = latent("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
+    log_weights_later = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
+    weights = jnp.concatenate([log_weights_later, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
+    mean = (jnp.asarray(inputs) @ b.T)[step - 1]
+
+    observe("y", _normals(weights, mean, sigma, step.shape[0]), y, step.shape[0])
+
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _records(data: Data) -> Records:
+    return {"y": np.asarray(data["y"], float)}
+
+
+_MIXED: tuple[Shipped, ...] = (
+    from_program(
+        iohmm_reg,
+        "regressions on public inputs, mixed by hidden states that follow them",
+        domain=lambda u: {"step": levels(len(u))},
+        records=lambda data: {"step": np.arange(1, int(data["T"]) + 1), **_records(data)},
+        posteriors=("iohmm_reg_simulated-iohmm_reg",),
+        constants=lambda data: {"u": floats(data["u"]), "states": int(data["K"])},
+        design=("step",),
+    ),
+)
+
+
+# Paths in time with a latent value at every step: votes by state and year, drivers killed by month.
+
+
+_STATE_VARIANCES = 10
+_NUGGET = 1e-6  # as in the original program, half of it for each length scale
+
+
+def hierarchical_gp(
+    state: Array,
+    year: Array,
+    y: Array | None = None,
+    *,
+    regions: Sequence[int] = (1, 1, 2),
+    years: int = 4,
+    observed: int = 3,
+) -> None:
+    """Share of votes: effects of year, state and region, and Gaussian processes of states and of regions in time.
+
+    Args:
+        regions: region of each state, from one.
+        years: number of years of the processes.
+        observed: number of years with votes, which come first.
+    """
+    region = np.asarray(regions, int) - 1
+    times = np.arange(years)
+    components = _STATE_VARIANCES + 7
+    total = latent("tot_var", dist.Gamma(3, 3))
+    shares = latent("prop_var", dist.Dirichlet(2 * jnp.ones(components)))
+    sd = jnp.sqrt(components * shares * total)
+    year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
+    *process_sd, noise = sd[2 + _STATE_VARIANCES :]
+    mu = latent("mu", dist.Normal(0.5, 0.5))
+
+    def process(name: str, units: int, scales: Sequence[jax.Array]) -> jax.Array:
+        covariance = jnp.zeros((years, years))
+        for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
+            length = latent(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
+            covariance = covariance + smooth_covariance(times, scale, length, _NUGGET / 2)
+        return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
+
+    by_region = process("region", int(region.max()) + 1, process_sd[::2])
+    by_state = process("state", len(region), process_sd[1::2])
+    path = by_state + by_region[:, region] + region_sd * standard("region_std", int(region.max()) + 1)[region]
+    path = path + state_sd[region] * standard("state_std", len(region))
+    path = path[:observed] + year_sd * standard("year_std", observed)[:, None]
+    observe("y", dist.Normal(mu + path[year - 1, state - 1], noise), y, state.shape[0])
+
+
+_SEASONS = 12
+
+
+def state_space_stochastic_level_stochastic_seasonal(
+    month: Array,
+    y: Array | None = None,
+    *,
+    x: Sequence[float] = tuple(range(24)),
+    w: Sequence[float] = (0.0,) * 24,
+    low: float = 6.0,
+    high: float = 9.0,
+) -> None:
+    """Monthly counts on the log scale: a random walk, a seasonal pattern that drifts, two public regressors.
+
+    Args:
+        x, w: the regressors by month.
+        low, high: bounds of the walk; in posteriordb's program, three standard deviations from the mean of the data.
+    """
+    x_values, w_values = np.asarray(x, float), np.asarray(w, float)
+    months = len(x_values)
+    mu = latent("mu", dist.Uniform(low, high).expand((months,)).to_event(1))
+    seasonal = latent("seasonal", flat().expand((months,)).to_event(1))
+    beta, lam = latent("beta", flat()), latent("lambda", flat())
+    ordered = dist.ImproperUniform(constraints.positive_ordered_vector, (), (3,))
+    sigma = latent("sigma", ordered)
+    previous = sum(seasonal[_SEASONS - 1 - k : months - k] for k in range(1, _SEASONS))
+    drift = dist.Normal(seasonal[_SEASONS - 1 :] + previous, sigma[0]).to_event(1)
+    numpyro.sample("season_prior", drift, obs=np.zeros(months - _SEASONS + 1))
+    walk = dist.Normal(mu[1:] - mu[:-1], sigma[1]).to_event(1)
+    numpyro.sample("walk_prior", walk, obs=np.zeros(months - 1))
+    numpyro.sample("sigma_prior", dist.StudentT(4, sigma, 1).to_event(1), obs=np.zeros(3))
+    mean = mu + beta * x_values + lam * w_values + seasonal
+    observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
+
+
+def _votes(data: Data) -> Records:
+    return {"state": index(data, "state_ind"), "year": index(data, "year_ind"), "y": array(data, "y")}
+
+
+def _bounded(data: Data) -> dict[str, object]:
+    y = array(data, "y")
+    low, high = (float(y.mean() + side * 3 * y.std(ddof=1)) for side in (-1, 1))
+    return {"x": floats(data["x"]), "w": floats(data["w"]), "low": low, "high": high}
+
+
+_PATHS: tuple[Shipped, ...] = (
+    from_program(
+        hierarchical_gp,
+        "share of votes by state and year, Gaussian processes in time",
+        domain=lambda regions, observed: {
+            "state": levels(len(regions)),
+            "year": levels(observed),
+            "y": (0.0, 1.0),
+        },
+        records=_votes,
+        posteriors=("state_wide_presidential_votes-hierarchical_gp",),
+        constants=lambda data: {
+            "regions": tuple(map(int, data["state_region_ind"])),
+            "years": int(data["N_years"]),
+            "observed": int(data["N_years_obs"]),
+        },
+        design=("state", "year"),
+    ),
+    from_program(
+        state_space_stochastic_level_stochastic_seasonal,
+        "monthly series with a drifting level and season",
+        domain=lambda x: {"month": levels(len(x))},
+        records=lambda data: {"month": np.arange(1, int(data["n"]) + 1), "y": array(data, "y")},
+        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
+        constants=_bounded,
+        design=("month",),
+    ),
+)
+
+
 MODELS: tuple[Shipped, ...] = (
     from_program(
         accel_gp,
@@ -202,7 +388,6 @@ MODELS: tuple[Shipped, ...] = (
             for part in ("", "_sigma")
         },
         design=("row",),
-        response="Y",
     ),
     from_program(
         accel_splines,
@@ -217,16 +402,6 @@ MODELS: tuple[Shipped, ...] = (
             "Zs_sigma": floats(data["Zs_sigma_1_1"]),
         },
         design=("row",),
-        response="Y",
-    ),
-    from_program(
-        dugongs_model,
-        "growth curve of sea cows",
-        domain={"x": "positive"},
-        records=lambda data: {"x": array(data, "x"), "Y": array(data, "Y")},
-        posteriors=("dugongs_data-dugongs_model",),
-        design=("x",),
-        response="Y",
     ),
     from_program(
         losscurve_sislob,
@@ -245,7 +420,6 @@ MODELS: tuple[Shipped, ...] = (
         posteriors=("loss_curves-losscurve_sislob",),
         constants=lambda data: {"premium": floats(data["premium"]), "times": floats(data["t_value"])},
         design=("cohort", "time"),
-        response="loss",
     ),
     from_program(
         prophet,
@@ -261,7 +435,6 @@ MODELS: tuple[Shipped, ...] = (
             "tau": float(data["tau"]),
         },
         design=("row",),
-        response="y",
     ),
     from_program(
         bym2_offset_only,
@@ -275,6 +448,7 @@ MODELS: tuple[Shipped, ...] = (
             "scaling_factor": float(data["scaling_factor"]),
         },
         design=("area",),
-        response="y",
     ),
+    *_MIXED,
+    *_PATHS,
 )

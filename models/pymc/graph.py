@@ -147,9 +147,6 @@ def for_one_record(graphs: Sequence[Variable], replaced: Mapping[Variable, Varia
     Args:
         replaced: the input of every leaf, with a first axis of length one.
         count: number of records in the graphs, which may be part of a shape.
-
-    Raises:
-        NotOneRecordError: an operation cannot be rebuilt for one record.
     """
     ancestors = library("pytensor.graph.traversal").ancestors
     new: dict[Variable, Variable] = dict(replaced)
@@ -190,11 +187,7 @@ def for_one_record(graphs: Sequence[Variable], replaced: Mapping[Variable, Varia
 
 
 def jaxified(inputs: Sequence[Variable], graphs: Sequence[Variable], title: str) -> Callable[..., list[jax.Array]]:
-    """The graphs as one JAX function of the inputs.
-
-    Raises:
-        BayesreconError: an operation has no counterpart in JAX.
-    """
+    """The graphs as one JAX function of the inputs."""
     try:
         return library("pymc.sampling.jax").get_jaxified_graph(list(inputs), for_one_record(graphs, {}, 0))
     except NotImplementedError as error:

@@ -44,11 +44,7 @@ class PackedCholesky:
 
 
 def support_of(variable: Variable, transform: Any, title: str) -> "Constraint[Any]":
-    """NumPyro's constraint for the support of a free variable.
-
-    Raises:
-        BayesreconError: the transform is not supported, or bounds are computed in the model.
-    """
+    """NumPyro's constraint for the support of a free variable."""
     from numpyro.distributions import constraints
 
     kind, name = type(transform).__name__.removesuffix("Transform"), str(variable.name)

@@ -100,11 +100,7 @@ def _single(model: Model, records: Records, terms: Terms) -> Separate:
 
 
 def _compared(parts: Parts, model: Model, records: Records, joint: ValueAndGradient, single: Separate) -> bool:
-    """Whether enough points were compared.
-
-    Raises:
-        BayesreconError: they differ.
-    """
+    """Whether enough points were compared."""
     rng = np.random.default_rng(0)
     done, moved, varies = 0, False, len(next(iter(records.values()))) == 1
     for trial in range(4 * POINTS):
@@ -131,11 +127,7 @@ def _compared(parts: Parts, model: Model, records: Records, joint: ValueAndGradi
 
 
 def _explain_constant(parts: Parts, model: Model) -> None:
-    """A program that looks back in a series has terms of many records only.
-
-    Raises:
-        BayesreconError: with the line.
-    """
+    """A program that looks back in a series has terms of many records only."""
     if parts.unit or parts.count is None:
         return
     records = parts.blank(MANY, 1)

@@ -273,9 +273,6 @@ def shaped(base: str, shape: tuple[int, ...]) -> Shaped:
 
     Args:
         shape: shape of one value, without the array around it.
-
-    Raises:
-        StanError: a type whose free coordinates are more than it has dimensions, or that is not there.
     """
     if base not in _SHAPED:
         raise StanError(f"parameters of type {base} are not supported")

@@ -34,11 +34,7 @@ _PROBED = 6  # random records on which totals are checked
 
 
 def coupled_column(parts: Parts) -> RecordField | None:
-    """The first of the transformed data that follow the records and that a record alone does not determine.
-
-    Raises:
-        BayesreconError: something that does not follow them and is made of all of them.
-    """
+    """The first of the transformed data that follow the records and that a record alone does not determine."""
     if parts.count is None:
         return None
     count = parts.units if parts.unit else 3

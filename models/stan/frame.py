@@ -107,11 +107,7 @@ class Slot:
 
 
 def library_error(error: Exception) -> StanError:
-    """An exception of a library in one line; errors of tracing are raised again.
-
-    Raises:
-        Exception: the error itself, where the tracer raised it.
-    """
+    """An exception of a library in one line; errors of tracing are raised again."""
     if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError, BayesreconError)):
         raise error
     if isinstance(error, RecursionError):

@@ -64,11 +64,7 @@ def columns(program: tree.Program, count: str) -> dict[str, RecordField] | None:
 
 
 def implied_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int | list[int]]:
-    """Integers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
-
-    Raises:
-        BayesreconError: shapes that contradict each other.
-    """
+    """Integers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K."""
     defined = {d.name: d.value for d in program.transformed_data if isinstance(d, tree.Declare) and d.value is not None}
     for s in program.transformed_data:
         if isinstance(s, tree.Assign) and isinstance(s.assigned, tree.VariableName):
@@ -147,11 +143,7 @@ def constants_of(
     constants: Mapping[str, npt.ArrayLike],
     implied: Mapping[str, npt.ArrayLike],
 ) -> Frame:
-    """The data that are not fields, from stated constants and from the shapes of parameters.
-
-    Raises:
-        BayesreconError: a constant has a wrong shape, contradicts the parameters or is missing.
-    """
+    """The data that are not fields, from stated constants and from the shapes of parameters."""
     program = machine.program
     frame: Frame = {}
     missing: list[str] = []

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from bayesrecon.errors import BayesreconError, library
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.grammar import GRAMMAR
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
     from lark.tree import Branch, Meta
-    from lark.visitors import Transformer
 
 LONGEST = 1_000_000
 """Characters of a program: the longest that are written by hand or by brms have a tenth of it."""
@@ -29,21 +27,13 @@ Blocks = list[tuple[str, tuple[Any, ...]]]
 
 
 def parse(text: str, name: str = "program") -> tree.Program:
-    """The tree of a program.
-
-    Raises:
-        BayesreconError: what is no Stan program, with line and column; includes, which are resolved before.
-        MissingExtraError: `lark` is not installed.
-
-    >>> [d.name for d in parse("parameters { real mu; } model { mu ~ normal(0, 1); }").parameters]
-    ['mu']
-    """
+    """The tree of a program."""
     lark = library("lark", "a Stan program", "stan")
     if len(text) > LONGEST:
         raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is not a Stan program")
     _check_brackets(text, name)
     try:
-        blocks = _builder().transform(_shallow(_parser().parse(text), name))
+        root = _parser().parse(text)
     except lark.exceptions.UnexpectedCharacters as error:
         raise BayesreconError(
             f"{name}, line {error.line}, column {error.column}: {text[error.pos_in_stream]!r} is not understood"
@@ -53,10 +43,7 @@ def parse(text: str, name: str = "program") -> tree.Program:
             "the program ends early" if error.token.type == "$END" else f"{str(error.token)[:40]!r} is not expected"
         )
         raise BayesreconError(f"{name}, line {error.line}, column {error.column}: {problem} here") from None
-    except lark.exceptions.VisitError as error:
-        if isinstance(error.orig_exc, BayesreconError):
-            raise BayesreconError(f"{name}, {error.orig_exc}") from None
-        raise
+    blocks = _built(_shallow(root, name), name)
     parsed: dict[str, tuple[Any, ...]] = {}
     for block, body in blocks:
         if block in parsed:
@@ -115,223 +102,238 @@ def _parser() -> "Lark":
     return lark.Lark(GRAMMAR, parser="lalr", maybe_placeholders=True, propagate_positions=True)
 
 
-@functools.cache
-def _builder() -> "Transformer[Token, Blocks]":
-    """Makes nodes of what the parser read."""
+def _built(root: "Tree[Token]", name: str) -> Blocks:
+    """Nodes of what the parser read."""
     import lark
 
-    def at(meta: "Meta") -> tree.Position:
-        return (getattr(meta, "line", 1), getattr(meta, "column", 1))
-
-    def entries(items: Items | None) -> tuple[Any, ...]:
-        return tuple(items or ())
-
-    def place(token: "Token") -> tree.Position:
-        return (token.line or 1, token.column or 1)
-
-    def integer(token: "Token") -> int:
-        value = int(token.replace("_", ""))
-        if value > 2**31 - 1:
-            raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
-        return value
-
-    def shaped(base: str, bounds: Items | None, *sizes: tree.Expression | None) -> tree.Type:
-        return tree.Type(base, (), tuple(s for s in sizes if s is not None), tuple(bounds or ()))
-
-    @lark.v_args(meta=True)
     class Builder(lark.visitors.Transformer_NonRecursive[lark.Token, Blocks]):
-        def start(self, meta: "Meta", blocks: Items):
-            return blocks
+        def __default__(self, data: str, children: Items, meta: "Meta") -> Any:
+            return _NODES[data]((getattr(meta, "line", 1), getattr(meta, "column", 1)), children)
 
-        def body(self, meta: "Meta", items: Items):
-            return entries(items)
+    try:
+        return Builder().transform(root)
+    except BayesreconError as error:
+        raise BayesreconError(f"{name}, {error}") from None
 
-        def forward(self, meta: "Meta", items: Items):
-            return None
 
-        def old_argtype(self, meta: "Meta", items: Items):
-            return items[0], items[1] or 0
+def _place(token: "Token") -> tree.Position:
+    return (token.line or 1, token.column or 1)
 
-        def new_argtype(self, meta: "Meta", items: Items):
-            return items[1], items[0]
 
-        def argdims(self, meta: "Meta", items: Items):
-            return 1 + (items[0].count(",") if items and items[0] else 0)
+def _entries(items: Items | None) -> tuple[Any, ...]:
+    return tuple(items or ())
 
-        def arg(self, meta: "Meta", items: Items):
-            (base, depth), name = items[-2:]
-            return tree.Argument(str(name), base, depth)
 
-        def fundef(self, meta: "Meta", items: Items):
-            (base, depth), name, *args, body = items
-            return tree.Function(place(name), str(name), tuple(a for a in args if a), base, depth, body)
+def _integer(token: "Token") -> int:
+    value = int(token.replace("_", ""))
+    if value > 2**31 - 1:
+        raise BayesreconError(f"line {token.line}: {token[:40]} is too large for an integer")
+    return value
 
-        def target_plus(self, meta: "Meta", items: Items):
-            return tree.Increment(at(meta), items[-1])
 
-        def call_statement(self, meta: "Meta", items: Items):
-            return tree.CallStatement(at(meta), tree.Call(place(items[0]), str(items[0]), entries(items[1])))
+def _shaped(base: str, bounds: Items | None, *sizes: tree.Expression | None) -> tree.Type:
+    return tree.Type(base, (), tuple(s for s in sizes if s is not None), tuple(bounds or ()))
 
-        def message(self, meta: "Meta", items: Items):
-            return tree.Message(at(meta), items[0] != "print")
 
-        def if_else(self, meta: "Meta", items: Items):
-            return tree.If(at(meta), *items)
+def _no_complex(at: tree.Position, x: Items) -> tree.Type:
+    raise BayesreconError(f"line {at[0]}: complex numbers are not supported")
 
-        def if_only(self, meta: "Meta", items: Items):
-            test, then = items
-            return tree.If(at(meta), test, then, None)
 
-        def for_range(self, meta: "Meta", items: Items):
-            return tree.For(at(meta), str(items[0]), *items[1:])
+def _function(at: tree.Position, x: Items) -> tree.Function:
+    (base, depth), name, *args, body = x
+    return tree.Function(_place(name), str(name), tuple(a for a in args if a), base, depth, body)
 
-        def for_each(self, meta: "Meta", items: Items):
-            return tree.For(at(meta), str(items[0]), items[1], None, items[2])
 
-        def while_loop(self, meta: "Meta", items: Items):
-            return tree.While(at(meta), *items)
+def _declared(at: tree.Position, x: Items) -> tree.Declare | tuple[tree.Declare, ...]:
+    kind, *named = x
+    made = [tree.Declare(p, n, kind._replace(dims=kind.dims + d), v) for p, n, d, v in named]
+    return made[0] if len(made) == 1 else tuple(made)
 
-        def braces(self, meta: "Meta", items: Items):
-            return tree.Block(at(meta), entries(items))
 
-        def profiled(self, meta: "Meta", items: Items):
-            return tree.Block(at(meta), entries(items[1:]))
+def _tilde(at: tree.Position, x: Items) -> tree.Tilde:
+    variate, name, args, cut = x
+    return tree.Tilde(at, variate, str(name), _entries(args), *(cut or (None, None)), cut is not None)
 
-        def returned(self, meta: "Meta", items: Items):
-            return tree.Return(at(meta), items[0] if items else None)
 
-        def broken(self, meta: "Meta", items: Items):
-            return tree.Jump(at(meta), True)
+def _statements(items: Items) -> tuple[Any, ...]:
+    return tuple(statement for item in items for statement in (item if isinstance(item, tuple) else (item,)))
 
-        def continued(self, meta: "Meta", items: Items):
-            return tree.Jump(at(meta), False)
 
-        def nothing(self, meta: "Meta", items: Items):
-            return tree.Block(at(meta), ())
+_BLOCKS = ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model", "generated")
+_BASES = {"row": "row_vector"} | {k: k for k in ("int", "real", "vector", "matrix", "void", "complex")}
 
-        def decl(self, meta: "Meta", items: Items):
-            kind, *named = items
-            made = [tree.Declare(p, n, kind._replace(dims=kind.dims + d), v) for p, n, d, v in named]
-            return made[0] if len(made) == 1 else tuple(made)
+_NODES: dict[str, Callable[[tree.Position, Items], Any]] = {
+    **{name: lambda at, x, name=name: (name, _statements(x)) for name in _BLOCKS},
+    **{f"a_{rule}": lambda at, x, base=base: base for rule, base in _BASES.items()},
+    **dict.fromkeys(("body", "args", "indices", "truncation_two"), lambda at, x: tuple(x)),
+    "start": lambda at, x: x,
+    "forward": lambda at, x: None,
+    "old_argtype": lambda at, x: (x[0], x[1] or 0),
+    "new_argtype": lambda at, x: (x[1], x[0]),
+    "argdims": lambda at, x: 1 + (x[0].count(",") if x and x[0] else 0),
+    "arg": lambda at, x: tree.Argument(str(x[-1]), *x[-2]),
+    "fundef": _function,
+    "target_plus": lambda at, x: tree.Increment(at, x[-1]),
+    "call_statement": lambda at, x: tree.CallStatement(at, tree.Call(_place(x[0]), str(x[0]), _entries(x[1]))),
+    "message": lambda at, x: tree.Message(at, x[0] != "print"),
+    "if_else": lambda at, x: tree.If(at, *x),
+    "if_only": lambda at, x: tree.If(at, *x, None),
+    "for_range": lambda at, x: tree.For(at, str(x[0]), *x[1:]),
+    "for_each": lambda at, x: tree.For(at, str(x[0]), x[1], None, x[2]),
+    "while_loop": lambda at, x: tree.While(at, *x),
+    "braces": lambda at, x: tree.Block(at, tuple(x)),
+    "profiled": lambda at, x: tree.Block(at, tuple(x[1:])),
+    "returned": lambda at, x: tree.Return(at, x[0] if x else None),
+    "broken": lambda at, x: tree.Jump(at, True),
+    "continued": lambda at, x: tree.Jump(at, False),
+    "nothing": lambda at, x: tree.Block(at, ()),
+    "decl": _declared,
+    "named": lambda at, x: (_place(x[0]), str(x[0]), _entries(x[1]), x[3]),
+    "type": lambda at, x: x[1]._replace(dims=_entries(x[0])),
+    "t_int": lambda at, x: _shaped("int", x[0]),
+    "t_real": lambda at, x: _shaped("real", x[0]),
+    "t_complex": _no_complex,
+    "t_vector": lambda at, x: _shaped("vector", *x),
+    "t_row": lambda at, x: _shaped("row_vector", *x),
+    "t_matrix": lambda at, x: _shaped("matrix", *x),
+    "t_special": lambda at, x: _shaped(str(x[0]), None, *x[1:]),
+    "bounds": lambda at, x: tuple(x[1:-1]),
+    "bound": lambda at, x: (str(x[0]), x[2]),
+    "assign": lambda at, x: tree.Assign(at, x[0], "=" if x[1] == "<-" else str(x[1]), x[2]),
+    "tilde": _tilde,
+    "truncation_one": lambda at, x: (x[0], None),
+    "ternary": lambda at, x: tree.Ternary(at, *x),
+    "binary": lambda at, x: tree.Binary(at, str(x[1]), x[0], x[2]),
+    "unary": lambda at, x: tree.Unary(at, str(x[0]), x[1]),
+    "transpose": lambda at, x: tree.Unary(at, "'", x[0]),
+    "index": lambda at, x: tree.Index(at, x[0], x[1]),
+    "range": lambda at, x: tree.Range(at, *x),
+    "whole": lambda at, x: tree.Number(at, _integer(x[0])),
+    "number": lambda at, x: tree.Number(at, float(x[0].replace("_", ""))),
+    "variable": lambda at, x: tree.VariableName(at, str(x[0])),
+    "call": lambda at, x: tree.Call(at, str(x[0]), _entries(x[1])),
+    "bar_call": lambda at, x: tree.Call(at, str(x[0]), (x[1], *_entries(x[2]))),
+    "target": lambda at, x: tree.Target(at),
+    "parenthesis": lambda at, x: x[0],
+    "array_literal": lambda at, x: tree.Listed(at, x[0], False),
+    "row_literal": lambda at, x: tree.Listed(at, x[0], True),
+    "empty_row": lambda at, x: tree.Listed(at, (), True),
+}
+"""What a rule of the grammar makes at a position, of what the rules inside it made."""
 
-        def named(self, meta: "Meta", items: Items):
-            name, dims, _, value = items
-            return place(name), str(name), entries(dims), value
 
-        def type(self, meta: "Meta", items: Items):
-            dims, base = items
-            return base._replace(dims=entries(dims))
+# The grammar of the Stan language, for an LALR parser; old and new syntax.
 
-        def t_int(self, meta: "Meta", items: Items):
-            return shaped("int", items[0])
+GRAMMAR = r"""
+start: block*
+block: "functions" "{" fundef* "}" -> functions
+     | "data" "{" statement* "}" -> data
+     | "transformed" "data" "{" statement* "}" -> transformed_data
+     | "parameters" "{" statement* "}" -> parameters
+     | "transformed" "parameters" "{" statement* "}" -> transformed_parameters
+     | "model" "{" statement* "}" -> model
+     | "generated" "quantities" "{" statement* "}" -> generated
 
-        def t_real(self, meta: "Meta", items: Items):
-            return shaped("real", items[0])
+fundef: argtype NAME "(" [arg ("," arg)*] ")" funbody
+funbody: "{" statement* "}" -> body
+       | ";" -> forward
+arg: ["data"] argtype NAME
+argtype: argbase [argdims] -> old_argtype
+       | "array" argdims argbase -> new_argtype
+argdims: "[" COMMAS? "]"
+argbase: "int" -> a_int | "real" -> a_real | "vector" -> a_vector | "row_vector" -> a_row | "matrix" -> a_matrix
+       | "void" -> a_void | "complex" -> a_complex
 
-        def t_complex(self, meta: "Meta", items: Items):
-            raise BayesreconError(f"line {meta.line}: complex numbers are not supported")
+?statement: decl | assign | tilde | simple
+simple: "target" MORE_BY expr ";" -> target_plus
+      | "increment_log_prob" "(" expr ")" ";" -> target_plus
+      | NAME "(" [args] ")" ";" -> call_statement
+      | MESSAGE "(" [texts] ")" ";" -> message
+      | "if" "(" expr ")" statement "else" statement -> if_else
+      | "if" "(" expr ")" statement -> if_only
+      | "for" "(" NAME "in" expr ":" expr ")" statement -> for_range
+      | "for" "(" NAME "in" expr ")" statement -> for_each
+      | "while" "(" expr ")" statement -> while_loop
+      | "{" statement* "}" -> braces
+      | "profile" "(" STRING ")" "{" statement* "}" -> profiled
+      | "return" expr? ";" -> returned
+      | "break" ";" -> broken
+      | "continue" ";" -> continued
+      | ";" -> nothing
+texts: (STRING | expr) ("," (STRING | expr))*
 
-        def t_vector(self, meta: "Meta", items: Items):
-            return shaped("vector", *items)
+decl: type named ("," named)* ";"
+named: NAME ["[" args "]"] [IS expr]
+type: ["array" "[" args "]"] base
+base: "int" [bounds] -> t_int
+    | "real" [bounds] -> t_real
+    | "complex" -> t_complex
+    | "vector" [bounds] "[" expr "]" -> t_vector
+    | "row_vector" [bounds] "[" expr "]" -> t_row
+    | "matrix" [bounds] "[" expr "," expr "]" -> t_matrix
+    | SPECIAL1 "[" expr "]" -> t_special
+    | SPECIAL2 "[" expr ["," expr] "]" -> t_special
+SPECIAL1.2: /(simplex|unit_vector|(positive_)?ordered|sum_to_zero_vector|cholesky_factor_corr|corr_matrix|cov_matrix)\b/
+SPECIAL2.2: /(cholesky_factor_cov|sum_to_zero_matrix|column_stochastic_matrix|row_stochastic_matrix)\b/
+bounds: LESS bound ("," bound)* MORE
+bound: BOUND IS sum
+MESSAGE.2: /(print|reject|fatal_error)\b/
+BOUND.2: /(lower|upper|offset|multiplier)\b/
+assign: expr (IS | MORE_BY | ASSIGN) expr ";"
+ASSIGN: "<-" | "-=" | "*=" | "/=" | ".*=" | "./="
+tilde: expr "~" NAME "(" [args] ")" [truncation] ";"
+truncation: "T" "[" [expr] "," [expr] "]" -> truncation_two
+          | "T" "[" expr "]" -> truncation_one
 
-        def t_row(self, meta: "Meta", items: Items):
-            return shaped("row_vector", *items)
+args: expr ("," expr)*
+?expr: lor
+     | lor "?" expr ":" expr -> ternary
+?lor: land | lor OR land -> binary
+?land: equal | land AND equal -> binary
+?equal: compared | equal EQUAL compared -> binary
+?compared: sum | compared COMPARE sum -> binary | compared LESS sum -> binary | compared MORE sum -> binary
+?sum: term | sum PLUS term -> binary
+?term: left | term TIMES left -> binary
+?left: unary | left LEFT unary -> binary
+?unary: power | SIGN unary -> unary | PLUS unary -> unary
+?power: postfix | postfix POWER unary -> binary
+?postfix: atom
+        | postfix "'" -> transpose
+        | postfix "[" indices "]" -> index
+indices: [slice] ("," [slice])*
+?slice: expr
+      | [expr] ":" [expr] -> range
+?atom: INT -> whole
+     | REAL -> number
+     | NAME -> variable
+     | NAME "(" [args] ")" -> call
+     | NAME "(" expr "|" [args] ")" -> bar_call
+     | "target" "(" ")" -> target
+     | "(" expr ")" -> parenthesis
+     | "{" args "}" -> array_literal
+     | "[" args "]" -> row_literal
+     | "[" "]" -> empty_row
 
-        def t_matrix(self, meta: "Meta", items: Items):
-            return shaped("matrix", *items)
-
-        def t_special(self, meta: "Meta", items: Items):
-            return shaped(str(items[0]), None, *items[1:])
-
-        def bounds(self, meta: "Meta", items: Items):
-            return entries(items[1:-1])
-
-        def bound(self, meta: "Meta", items: Items):
-            return str(items[0]), items[2]
-
-        def assign(self, meta: "Meta", items: Items):
-            return tree.Assign(at(meta), items[0], "=" if items[1] == "<-" else str(items[1]), items[2])
-
-        def tilde(self, meta: "Meta", items: Items):
-            variate, name, args, cut = items
-            low, high = cut or (None, None)
-            return tree.Tilde(at(meta), variate, str(name), entries(args), low, high, cut is not None)
-
-        def truncation_two(self, meta: "Meta", items: Items):
-            return tuple(items)
-
-        def truncation_one(self, meta: "Meta", items: Items):
-            return items[0], None
-
-        def args(self, meta: "Meta", items: Items):
-            return entries(items)
-
-        def indices(self, meta: "Meta", items: Items):
-            return entries(items)
-
-        def ternary(self, meta: "Meta", items: Items):
-            return tree.Ternary(at(meta), *items)
-
-        def binary(self, meta: "Meta", items: Items):
-            return tree.Binary(at(meta), str(items[1]), items[0], items[2])
-
-        def unary(self, meta: "Meta", items: Items):
-            return tree.Unary(at(meta), str(items[0]), items[1])
-
-        def transpose(self, meta: "Meta", items: Items):
-            return tree.Unary(at(meta), "'", items[0])
-
-        def index(self, meta: "Meta", items: Items):
-            return tree.Index(at(meta), items[0], items[1])
-
-        def range(self, meta: "Meta", items: Items):
-            return tree.Range(at(meta), *items)
-
-        def whole(self, meta: "Meta", items: Items):
-            return tree.Number(at(meta), integer(items[0]))
-
-        def number(self, meta: "Meta", items: Items):
-            return tree.Number(at(meta), float(items[0].replace("_", "")))
-
-        def variable(self, meta: "Meta", items: Items):
-            return tree.VariableName(at(meta), str(items[0]))
-
-        def call(self, meta: "Meta", items: Items):
-            return tree.Call(at(meta), str(items[0]), entries(items[1]))
-
-        def bar_call(self, meta: "Meta", items: Items):
-            return tree.Call(at(meta), str(items[0]), (items[1], *entries(items[2])))
-
-        def target(self, meta: "Meta", items: Items):
-            return tree.Target(at(meta))
-
-        def parenthesis(self, meta: "Meta", items: Items):
-            return items[0]
-
-        def array_literal(self, meta: "Meta", items: Items):
-            return tree.Listed(at(meta), items[0], False)
-
-        def row_literal(self, meta: "Meta", items: Items):
-            return tree.Listed(at(meta), items[0], True)
-
-        def empty_row(self, meta: "Meta", items: Items):
-            return tree.Listed(at(meta), (), True)
-
-    def block(name: str) -> Callable[..., object]:
-        def make(self: object, meta: "Meta", items: Items):
-            return name, tuple(
-                statement for item in items for statement in (item if isinstance(item, tuple) else (item,))
-            )
-
-        return make
-
-    def constant(name: str) -> Callable[..., str]:
-        return lambda self, meta, items: name
-
-    for name in ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model", "generated"):
-        setattr(Builder, name, lark.v_args(meta=True)(block(name)))
-    for rule, base in (("int", "int"), ("real", "real"), ("vector", "vector"), ("row", "row_vector")):
-        setattr(Builder, f"a_{rule}", lark.v_args(meta=True)(constant(base)))
-    for rule in ("matrix", "void", "complex"):
-        setattr(Builder, f"a_{rule}", lark.v_args(meta=True)(constant(rule)))
-    return Builder()
+OR: "||"
+AND: "&&"
+EQUAL: "==" | "!="
+COMPARE: "<=" | ">="
+LESS: "<"
+MORE: ">"
+IS: "="
+MORE_BY: "+="
+PLUS: "+" | "-"
+TIMES: "*" | "/" | ".*" | "./" | "%/%" | "%"
+LEFT: "\\"
+POWER: "^" | ".^"
+SIGN: "!"
+COMMAS: /,[\s,]*/
+INT: /[0-9][0-9_]*/
+REAL: /([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][+-]?[0-9]+)?|[0-9][0-9_]*[eE][+-]?[0-9]+/
+NAME: /[A-Za-z][A-Za-z0-9_]*/
+STRING: /"[^"\n]*"/
+%import common.WS
+COMMENT: /\/\/[^\n]*|\/\*(.|\n)*?\*\/|#(?!include)[^\n]*/
+%ignore WS
+%ignore COMMENT
+"""

@@ -1,24 +1,30 @@
 """Stan programs as `Model`."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from jax.core import Tracer
 
+from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, Note, near
-from bayesrecon.model import Field, Model
+from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
+from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
+from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.derived import coupled_column, identities_of
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
     RecordField,
     columns,
@@ -29,17 +35,16 @@ from bayesrecon.models.stan.layout import (
     sizes_of,
 )
 from bayesrecon.models.stan.left_out import LeftOut
-from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import StanMachine
+from bayesrecon.models.stan.named_densities import linear_predictor
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import Parts, record_parameters
-from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
-from bayesrecon.models.stan.values import StanError
+from bayesrecon.models.stan.values import Elements, StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of
 
@@ -399,3 +404,148 @@ def _record_notes(parts: Parts) -> tuple[str, ...]:
     for name in parts.cut:
         notes.append(Note(f"{name} is computed from all records: the field is {name} itself, not its inputs"))
     return tuple(notes)
+
+
+# `#include` of files that lie in the folder of a program, or in folders of that.
+
+DEEPEST, MOST = 10, 200
+"""Files that include each other, and files of one program: hand-written ones have a handful."""
+
+_LINE = re.compile(r"[ \t]*#include[ \t]+(?:\"([^\"\n]*)\"|<([^>\n]*)>|(\S+))[ \t]*(?://[^\n]*)?")
+
+
+def with_includes(text: str, name: str, folder: Path | None, largest: int) -> str:
+    """The text with every line of `#include` replaced by the file that it names.
+
+    Args:
+        folder: folder of the program; None of one that is no file.
+        largest: characters of everything together.
+
+    >>> with_includes("model { }", "a.stan", None, 100)
+    'model { }'
+    """
+    if "#include" not in text:
+        return text
+    return _Reader(folder, largest).expanded(text, name, 0)
+
+
+class _Reader:
+    def __init__(self, folder: Path | None, largest: int):
+        self.folder, self.left, self.files = folder, largest, 0
+
+    def expanded(self, text: str, name: str, depth: int) -> str:
+        lines = []
+        for number, line in enumerate(text.split("\n"), 1):
+            match = _LINE.fullmatch(line)
+            if match is None:
+                lines.append(line)
+                continue
+            file = match[1] or match[2] or match[3] or ""
+            try:
+                inside, label = self.read(file), f"{name}, line {number}: {file}"
+                if depth + 1 > DEEPEST:
+                    raise BayesreconError(f"includes are nested more than {DEEPEST} deep")
+            except BayesreconError as error:
+                raise BayesreconError(f"{name}, line {number}, #include {file[:80]}: {error}") from None
+            lines.append(self.expanded(inside, label, depth + 1))
+        return "\n".join(lines)
+
+    def read(self, file: str) -> str:
+        """The text of an included file."""
+        if self.folder is None:
+            raise BayesreconError("#include needs a program from a file; insert the included lines instead")
+        path = Path(file)
+        if path.is_absolute() or not (self.folder / path).resolve().is_relative_to(self.folder.resolve()):
+            raise BayesreconError("it is not in the folder of the program")
+        path = self.folder / path
+        if not path.is_file():
+            raise BayesreconError("there is no such file in the folder of the program")
+        self.files, self.left = self.files + 1, self.left - path.stat().st_size
+        if self.files > MOST or self.left < 0:
+            raise BayesreconError("the included files are too large")
+        try:
+            return path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise BayesreconError("it is not text") from None
+
+
+# Which Stan programs are Gaussian linear regressions.
+#
+# Location and scale of the one normal term of a record are recorded when the model block reaches it; their
+# dependence on the parameters is read from their operations (`bayesrecon.models.recognition`).
+
+_RECORDS = 3  # on which a program is looked at
+
+
+class _Reading(DensityVisitor):
+    """Keeps normal terms of the record in place of adding them."""
+
+    def __init__(self, record: StanMachine):
+        super().__init__(record)
+        self.terms: list[tuple[Elements, Elements, Elements]] = []
+
+    def visit_density(
+        self, name: str, variate: tree.Expression, args: tuple[tree.Expression, ...], frame: Frame, run: Run
+    ) -> bool:
+        if name not in ("normal", "normal_id_glm"):
+            return False
+        y, *values = (self.value(a, frame, run) for a in (variate, *args))
+        if not y.tainted:
+            return False
+        location = values[0].a if name == "normal" else linear_predictor(*values[:3]).a
+        self.terms.append((location, values[-1].a, y.a))
+        return True
+
+
+def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
+    """The linear form of a program that is a Gaussian linear regression; None for other programs."""
+
+    def record_response(params: Params, record: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+        machine = _Reading(parts.record)
+        _, run = parts.run_record(params, record, machine, Run(selects=False))
+        if len(machine.terms) != 1 or any(tainted for *_, tainted in run.terms):
+            raise StanError("a record has terms other than one normal density")
+        if any(np.size(a) != 1 for a in machine.terms[0]):
+            raise StanError("a record has several responses")
+        location, scale, value = (jnp.reshape(jnp.asarray(a, float), ()) for a in machine.terms[0])
+        return location, scale, value
+
+    def response(params: Params, records: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return jax.vmap(record_response, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
+
+    try:
+        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), parts.blank(_RECORDS, 0))
+    except (StanError, TypeError, ValueError):
+        return None
+
+
+# The NumPyro program of a Stan program, which NUTS runs.
+
+
+def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
+    """A program of latent variables with flat priors in unconstrained coordinates, and a factor for the log density."""
+
+    def program(**batch: Array) -> None:
+        import numpyro
+        from numpyro.distributions import ImproperUniform, constraints
+
+        params, total = {}, jnp.zeros(())
+        for p in model.parameters:
+            x = jnp.asarray(numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape)))
+            y = p.transform(x)
+            total = total + jnp.sum(p.transform.log_abs_det_jacobian(x, y))
+            params[p.name] = numpyro.deterministic(p.name, y)
+        numpyro.factor("density", total + _log_density(parts, model, params, batch))
+
+    return program
+
+
+def _log_density(parts: Parts, model: Model, params: Params, batch: Records) -> jax.Array:
+    """The log density of all records, by one run of the program if records are known and have no units."""
+    known = not any(isinstance(v, Tracer) for v in batch.values())
+    if parts.unit is None and known and parts.count is not None:
+        records = {k: np.asarray(v) for k, v in batch.items()}
+        run = parts.run_joint(params, records, len(next(iter(records.values()))))
+        return run.total() + parts.coordinates.values(params)[1]
+    terms = jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, batch)
+    return jnp.sum(terms) + model.log_prior_at(params)

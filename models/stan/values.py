@@ -146,11 +146,7 @@ def number(v: V, label: str) -> int:
 
 
 def known_test(v: V) -> V:
-    """A number that is the same in all iterations of a loop as a known one.
-
-    Raises:
-        Split: it is known and differs between them.
-    """
+    """A number that is the same in all iterations of a loop as a known one."""
     if v.iterations is None:
         return v
     values = v.iterations[1]

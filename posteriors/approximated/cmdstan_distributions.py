@@ -59,9 +59,6 @@ def cmdstan_distribution(
         model: the model of the Stan program.
         source: path of the file.
         params, iterates: must be None and empty: the file has all parameters.
-
-    Raises:
-        BayesreconError: as `posteriors.from_guide`.
     """
     path = Path(source)
     if params is not None or iterates:

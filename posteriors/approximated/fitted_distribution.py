@@ -53,11 +53,7 @@ def phi_of(model: Model, mean: Array, factor: Array) -> jax.Array:
 
 
 def positions_in_model(model: Model, positions: Mapping[str, Array], label: str) -> np.ndarray:
-    """Positions `(d,)` of the model's coordinates in the vector of a fit, from the positions of each site.
-
-    Raises:
-        BayesreconError: the sites are not the model's parameters.
-    """
+    """Positions `(d,)` of the model's coordinates in the vector of a fit, from the positions of each site."""
     expected = {p.name: p for p in model.parameters}
     for name in expected:
         if name not in positions:
@@ -99,9 +95,6 @@ def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> N
     Args:
         values: `{parameter: value}`, the probes transformed by the fit.
         label: name of the fit, for the message.
-
-    Raises:
-        BayesreconError: a transform differs.
     """
     for p in model.parameters:
         expected, actual = _transformed(model)[p.name], np.asarray(values[p.name])
@@ -130,11 +123,7 @@ def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def named_entries(params: object, names: Sequence[str], label: str) -> dict[str, object]:
-    """The named entries of a fit's parameters.
-
-    Raises:
-        BayesreconError: no mapping, or one is missing.
-    """
+    """The named entries of a fit's parameters."""
     if not isinstance(params, Mapping):
         raise BayesreconError(f"{label}: expected a dict of the fit's parameters, got a {type(params).__name__}")
     for name in names:

@@ -18,9 +18,6 @@ def check_smooth(model: Model, theta: np.ndarray) -> None:
 
     The gradients at two points on opposite sides are compared. For a smooth prior, their difference is proportional to
     the distance of the points.
-
-    Raises:
-        BayesreconError: there is a kink along a coordinate.
     """
     differences = [
         np.array([_gradient(model, theta + h * e) - _gradient(model, theta - h * e) for e in np.eye(len(theta))])

@@ -38,9 +38,6 @@ def pymc_distribution(model: Model, fit: Any, params: object, iterates: Sequence
         fit: the result.
         params: `{"mean", "std"}` or `{"mean", "cov"}`, as a `Tracker` stores them; None for those of the result.
         iterates: earlier `params`.
-
-    Raises:
-        BayesreconError: as `posteriors.from_guide`.
     """
     kind = type(fit).__name__
     if kind not in APPROXIMATIONS:

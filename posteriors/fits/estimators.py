@@ -75,9 +75,6 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     >>> from types import SimpleNamespace
     >>> of_linear("Ridge", SimpleNamespace(coef_=[0.5], intercept_=0.1, fit_intercept=True, alpha=2.0)).name
     'Ridge'
-
-    Raises:
-        BayesreconError: as `from_sklearn`.
     """
     if kind not in LINEAR:
         reason = next((f": {text}" for names, text in _UNSUPPORTED.items() if kind in names), "")

@@ -96,11 +96,7 @@ def outputs(
 
 
 def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
-    """Outputs `(m, k)` of records `(m, *shape)`.
-
-    Raises:
-        BayesreconError: the model fails, or its outputs have another shape or are not finite.
-    """
+    """Outputs `(m, k)` of records `(m, *shape)`."""
     parts = []
     for first in range(0, len(records), _BLOCK):
         batch = records[first : first + _BLOCK]

@@ -100,9 +100,6 @@ def how_fitted(estimator: str, options: Json, records: float | None) -> Json:
         estimator: name of the estimator, such as "ols".
         options: weights, offset and exposure of the fit, by the name of the attribute.
         records: number of records, None if unknown.
-
-    Raises:
-        BayesreconError: a fit with these weights or offset is not supported.
     """
     used = {name: np.asarray(v, float) for name, v in options.items() if v is not None and np.size(v)}
     used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
@@ -144,9 +141,6 @@ def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -
         design: the design; None if it was removed.
         names: names of its columns.
         stated: position of the constant column that the fit stores.
-
-    Raises:
-        BayesreconError: the design was removed, and the name of its constant column does not say that it is one.
     """
     if design is not None:
         columns = np.asarray(design, float)

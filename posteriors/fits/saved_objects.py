@@ -26,9 +26,6 @@ def read_saved(
     An interpreter that imports nothing and calls nothing reads the opcodes of pickles, and describes the objects that
     they would create. Only arrays of plain types are read.
 
-    Raises:
-        BayesreconError: the file does not exist, is damaged or is not a saved object.
-
     >>> import numpy as np
     >>> from bayesrecon.untrusted.saved.file import SavedFile
     >>> _ = Path("hostile.pkl").write_bytes(b"cos\\nsystem\\n(S'echo'\\ntR.")
@@ -53,11 +50,7 @@ def read_saved(
 
 
 def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
-    """The only fit in a file of saved objects; None if the source is anything else.
-
-    Raises:
-        BayesreconError: the file has no supported fit or several, or a model or a power is stated.
-    """
+    """The only fit in a file of saved objects; None if the source is anything else."""
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None
     if model is not None or power is not None:

@@ -35,9 +35,6 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
         centres: returns transformed data by name, from which parameters that are not in the draws can be computed. Its
             argument is a function of the name of a variable and the values of some parameters, which computes the
             variable at the draws.
-
-    Raises:
-        BayesreconError: `models.from_stan` refuses the program, or the draws do not determine every parameter.
     """
     from bayesrecon.models.stan import from_stan, knowing  # this import takes a while
 

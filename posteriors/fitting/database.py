@@ -70,11 +70,7 @@ def posterior_names(database: "Database") -> list[str]:
 
 
 def posterior_info(database: "Database", name: str) -> Json:
-    """The description of a posterior: names of its model, data and reference draws, dimensions, keywords.
-
-    Raises:
-        BayesreconError: the name is unknown or malformed, or the description is damaged.
-    """
+    """The description of a posterior: names of its model, data and reference draws, dimensions, keywords."""
     check_name(name)
     known = posterior_names(database)
     if name not in known:
@@ -114,14 +110,6 @@ def read_reference_draws(database: "Database", name: str, *, draws: int | None =
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`, named after the posterior. JSON's NaN becomes nan.
-
-    Raises:
-        BayesreconError: the name is unknown, there are no reference draws or they are not in this copy, or the file is
-            damaged.
-
-    Example:
-        >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape
-        (10, 1000, 5)
     """
     path = _reference_path(database, name)
     remedy = "the posterior can be built with `bayesrecon fit`"
@@ -135,11 +123,7 @@ def read_reference_draws(database: "Database", name: str, *, draws: int | None =
 
 
 def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
-
-    Raises:
-        BayesreconError: the file does not exist, is damaged or has another layout.
-    """
+    """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it."""
     with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
         return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
 

@@ -74,12 +74,7 @@ def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
 
 
 def check_records(model: Model, records: Mapping[str, object]) -> Records:
-    """The records as arrays, one for each field of the model.
-
-    Raises:
-        BayesreconError: a field is missing or has another shape, values are missing or outside its domain, or the
-            fields differ in length.
-    """
+    """The records as arrays, one for each field of the model."""
     checked: Records = {}
     for name, field in model.fields.items():
         if name not in records:
@@ -239,18 +234,6 @@ def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[st
 
     The file has the draws of the model's parameters, their weights if these differ, and the name, settings and power of
     the model. Longer chains are cut to the length of the shortest.
-
-    Raises:
-        BayesreconError: the folder does not exist.
-
-    >>> import numpy as np
-    >>> from bayesrecon.models import load
-    >>> from bayesrecon.posteriors import from_arviz, from_draws
-    >>> rng = np.random.default_rng(0)
-    >>> model = load("linear_predictor", intercept=False)
-    >>> path = save_draws(from_draws({"coef": rng.normal(size=(2, 50, 1, 1))}, model), "draws.nc")
-    >>> from_arviz(path).model.settings["intercept"]
-    False
     """
     import json
 

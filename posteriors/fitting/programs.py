@@ -2,8 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.registry import load, shipped
 from bayesrecon.posteriors.fitting.database import check_name, is_inside, is_present, posterior_info, read_data
+from bayesrecon.stated_domains import Stated, domains_of
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
@@ -36,17 +37,57 @@ class Served:
     design: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """What is known of the columns of a data set of posteriordb beside the programs.
+
+    Attributes:
+        design: those that the attacker is assumed to know.
+        domain: their domains, as codebooks state them.
+    """
+
+    design: tuple[str, ...] = ()
+    domain: Mapping[str, Stated] = field(default_factory=dict)
+
+
+_KNOWN: Mapping[str, _Columns] = {
+    **dict.fromkeys(("low_dim_gauss_mix", "low_dim_gauss_mix_collapse", "normal_2", "normal_5"), _Columns()),
+    **dict.fromkeys((f"{k}_data" for k in ("M0", "Mb", "Mh", "Mt", "Mth", "Mtbh")), _Columns()),
+    **dict.fromkeys(("diamonds", "radon_mod"), _Columns()),
+    "dugongs_data": _Columns(("x",), {"x": "positive"}),
+    "election88": _Columns(domain={"black": "binary", "female": "binary", "v_prev_full": "unit"}),
+    "GLM_Binomial_data": _Columns(("year", "N")),
+    "GLM_Poisson_Data": _Columns(("year",)),
+    "GLMM_data": _Columns(("obssite", "obsyear")),
+    "GLMM_Poisson_data": _Columns(("year",)),
+    "nes_logit_data": _Columns(domain={"income": [1, 2, 3, 4, 5]}),
+    "pilots": _Columns(("group_id", "scenario_id"), {"y": "unit"}),
+    "radon_mn": _Columns(domain={"floor_measure": "binary"}),
+    "radon_all": _Columns(domain={"floor_measure": list(range(10))}),
+    "rats_data": _Columns(("rat", "x"), {"rat": list(range(1, 31)), "x": "positive", "y": "positive"}),
+    "seeds_data": _Columns(("x1", "x2", "N"), {"x1": "binary", "x2": "binary"}),
+    "sesame_data": _Columns(domain={"encouraged": "binary", "watched": "binary"}),
+    "surgical_data": _Columns(("n",)),
+    "wells_data": _Columns(domain={"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}),
+}
+
+
 class OwnProgram(Served):
     """A posterior with the model of its own Stan program. Its draws may hold computed quantities besides parameters."""
 
 
 def entry_of(name: str) -> Shipped | None:
-    """The shipped model of a posterior, None if there is none.
-
-    >>> entry_of("kidiq-kidscore_momiq").name
-    'kidscore_momiq'
-    """
+    """The shipped model of a posterior, None if there is none."""
     return next((entry for entry in shipped().values() if name in entry.posteriors), None)
+
+
+def is_readable(name: str) -> bool:
+    """Whether a posterior's model is known to be available without trying: it is shipped, or read off its program.
+
+    >>> is_readable("wells_data-wells_dist")
+    True
+    """
+    return entry_of(name) is not None or name.partition("-")[0] in _KNOWN
 
 
 def served_by(database: "Database", name: str, *, program: bool = False) -> Served:
@@ -56,14 +97,6 @@ def served_by(database: "Database", name: str, *, program: bool = False) -> Serv
         database: from `open_database`.
         name: the posterior's name.
         program: whether to use the Stan program even if a model is shipped.
-
-    Raises:
-        BayesreconError: there is no such posterior; or no model is shipped, and the program or its data are not in this
-            copy, or `models.stan_data` refuses the program.
-
-    >>> from bayesrecon.posteriors.fitting.database import open_database
-    >>> served_by(open_database(), "kidiq-kidscore_momiq").model.coordinates
-    ('beta[1]', 'beta[2]', 'sigma')
     """
     posterior_info(database, name)
     entry = None if program else entry_of(name)
@@ -88,15 +121,16 @@ def _of_own_program(database: "Database", name: str, program: bool) -> OwnProgra
             f"posterior {name}: its model is not shipped, and its own program cannot be used: {error}; "
             "pass model= or --model file.py:function"
         ) from None
+    known = _KNOWN.get(name.partition("-")[0], _Columns())
+    domain = domains_of({k: v for k, v in known.domain.items() if k in model.fields}, model.fields)
+    fields = {k: replace(f, domain=domain.get(k, f.domain)) for k, f in model.fields.items()}
     unit = model.parts.unit if model.parts is not None else None
-    return OwnProgram(name, model, lambda: records, (unit,) if unit else ())
+    design = (unit, *known.design) if unit else known.design
+    return OwnProgram(name, replace(model, fields=fields), lambda: records, design)
 
 
 def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
     """The model of a posterior's Stan program with the constants of its data, and the records in the data.
-
-    Raises:
-        BayesreconError: the program or the data are not in this copy, or `models.stan_data` refuses them.
 
     >>> from bayesrecon.posteriors.fitting.database import open_database
     >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")

@@ -49,11 +49,7 @@ class AcroOutput:
 
 
 def is_acro(source: object) -> bool:
-    """Whether this is the path of `results.json`, or of the folder with it, that ACRO wrote.
-
-    >>> is_acro("none")
-    False
-    """
+    """Whether this is the path of `results.json`, or of the folder with it, that ACRO wrote."""
     if not isinstance(source, str | Path):
         return False
     path = file_of(source)
@@ -65,11 +61,7 @@ def is_acro(source: object) -> bool:
 
 
 def read_acro(source: str | Path) -> list[AcroOutput]:
-    """All outputs of a check, in their order.
-
-    Raises:
-        BayesreconError: a file that ACRO did not write, or tables that cannot be read.
-    """
+    """All outputs of a check, in their order."""
     path = file_of(source)
     with reading(path, "results of ACRO"), opened(JsonFile, path) as file:
         document = file.document()

@@ -20,9 +20,6 @@ def fewer_digits(release: Derived, digits: int) -> Release:
     """The release with its mean and standard deviations printed with so many significant digits, and correlations with
     as many decimals; errors that it had before stay beside those of rounding.
 
-    Raises:
-        BayesreconError: a release of another kind, or a covariance that rounding leaves without an inverse.
-
     >>> from bayesrecon.models.registry import load
     >>> from bayesrecon.posteriors import gaussian
     >>> exact = gaussian(load("kidscore_momiq"), [25.8, 0.61, 2.9], np.diag([36.0, 0.0036, 0.0012]), jacobian=True)
@@ -60,11 +57,7 @@ def fewer_digits(release: Derived, digits: int) -> Release:
 
 
 def estimates_alone(release: Derived) -> Release:
-    """A mode without its covariance: the equations of its gradient are left.
-
-    Raises:
-        BayesreconError: a release that is no mode.
-    """
+    """A mode without its covariance: the equations of its gradient are left."""
     model = _base(release)
     if release.model not in (laplace(model, True), laplace(model, False)):
         raise BayesreconError("the estimates alone are stationary only for a mode")

@@ -29,14 +29,6 @@ class Footer:
         n, freedom: number of records, and residual degrees of freedom.
         r2, f, loglik: R squared, the F statistic of all coefficients, and the log likelihood.
         aic, bic: information criteria.
-
-    >>> Footer(freedom=27).records(3)
-    (30, 30)
-    >>> [round(end, 3) for end in Footer(f=(4.846, 5e-4), r2=(0.2641, 5e-5)).records(3)]
-    [29.996, 30.016]
-    >>> footer = Footer(loglik=(-27.81, 5e-3), aic=(61.62, 5e-3), bic=(65.82, 5e-3))
-    >>> footer.records(4), [round(end, 2) for end in footer.records(3)]
-    (None, [29.86, 30.06])
     """
 
     n: float | None = None

@@ -218,11 +218,7 @@ class ColumnPositions:
 
 
 def columns_of(headers: Sequence[object]) -> ColumnPositions:
-    """Which columns of a table are which; the first one names its lines.
-
-    >>> columns_of(["term", "estimate", "std.error", "statistic", "p.value"])
-    ColumnPositions(estimate=1, error=2, ratio=False, lower=None, upper=None, both=None, statistic=3)
-    """
+    """Which columns of a table are which; the first one names its lines."""
     names = [plain(h) for h in headers]
 
     def first(words: Sequence[str]) -> int | None:

@@ -30,13 +30,6 @@ class WithoutCorrelations:
         covariates, response: names of the fields; the intercept comes first.
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
         scale: s in the same way.
-
-    >>> estimates, errors = ((25.8, 0.0), (0.61, 0.0)), ((5.917, 0.0), (0.05852, 0.0))
-    >>> table = WithoutCorrelations(("x",), "y", estimates, errors, (18.27, 0.0))
-    >>> from bayesrecon.domains import REAL
-    >>> found = table({"x": Field((), REAL), "y": Field((), REAL)}, 434.0)
-    >>> round(found["var(x)"].estimate), round(found["mean(x)"].lower), found["mean(x)"].estimate
-    (225, -100, None)
     """
 
     covariates: tuple[str, ...]

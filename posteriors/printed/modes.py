@@ -18,9 +18,6 @@ def mode_of_table(path: str | Path, model: Model) -> Release:
         path: path of a CSV file with a line for each coordinate: its name first, a column `mode`, and a column
             `cov(NAME)` for each of them, as `Sanitised.table()` has them; other columns are not read.
 
-    Raises:
-        BayesreconError: coordinates or columns that are missing or of another model, cells that are not numbers.
-
     >>> import bayesrecon, pandas as pd, tempfile
     >>> model, numbers = bayesrecon.models.load("kidscore_momiq"), np.diag([36.0, 0.0036, 0.0012])
     >>> columns = ["mode", *(f"cov({name})" for name in model.coordinates)]

@@ -69,10 +69,6 @@ def estimates_of(frame: "pd.DataFrame", freedom: float | None) -> tuple[PrintedN
 
     Args:
         freedom: degrees of freedom of that distribution, infinite for a normal one, None if they are not known.
-
-    Raises:
-        BayesreconError: cells that are not numbers, ratios that are not positive, or intervals whose distribution is
-            not known.
     """
     first = OR if OR in frame.columns else EST
 

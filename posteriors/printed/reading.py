@@ -88,15 +88,6 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
         table: the path of a file, or a DataFrame.
         beside: files with numbers of its footer.
         column: name or number, from 1, of one of several models side by side.
-
-    Raises:
-        BayesreconError: the file is missing or no table, there are no estimates or errors, or there are several models
-            and no `column`.
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"OR": ["1.50"], "95% CI": ["1.20, 1.90"]}, index=["age"])
-    >>> as_printed(frame).frame.loc["age"].tolist()
-    ['1.50', '1.20', '1.90']
     """
     import pandas as pd
 
@@ -129,11 +120,7 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
 
 
 def read_printed(path: Path, description: str = "a printed table") -> PrintedText:
-    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
-
-    Raises:
-        BayesreconError: a file that is not `description`.
-    """
+    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process."""
     with reading(path, description), opened(PrintedTable, path) as file:
         return file.read()
 

@@ -347,10 +347,6 @@ def as_table(path: str | Path) -> bool:
     """Whether a file is a table of estimates: a line of it names a column of estimates and one of their errors.
 
     A file that has nothing but numbers below its first line names no estimate.
-
-    >>> _ = Path("fit.csv").write_text("name,estimate,std. error\\nsigma,1.2,0.1\\n")
-    >>> as_table("fit.csv")
-    True
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES or not path.is_file():
@@ -384,11 +380,7 @@ def is_table(source: object) -> "TypeGuard[str | Path | pd.DataFrame]":
 
 
 def release_of_table(source: object, model: object, power: float | None) -> Release | None:
-    """The release of a regression's table; None for other sources.
-
-    Raises:
-        BayesreconError: the table is of another model, or `power` is given.
-    """
+    """The release of a regression's table; None for other sources."""
     if not is_table(source):
         return None
     if power is not None:
@@ -415,10 +407,6 @@ def factors_of_formula(formula: str, labels: Sequence[str]) -> tuple[Factor, ...
 
     A variable is a factor where the formula says so (`C(g)`, `factor(g)`), or where lines begin with its name and none
     is its name. The formula is parsed, with `formulaic`, and nothing of it is evaluated.
-
-    Raises:
-        BayesreconError: no formula, or a line that belongs to none of its terms.
-        MissingExtraError: without `formulaic`.
 
     >>> [f.columns for f in factors_of_formula("y ~ g + x", ["gb", "gc", "x"])]
     [('gb', 'gc')]

@@ -145,9 +145,6 @@ def without_correlations_of(
         factors: that a formula tells besides those that the labels tell.
         footer: footer of the table.
         described: whether a formula says what columns are, so that their names suggest nothing more.
-
-    Raises:
-        BayesreconError: a table of another model, or without an intercept.
     """
     if model.name not in ("ols", "logit", "poisson") or not model.settings["intercept"]:
         raise BayesreconError(

@@ -1,7 +1,7 @@
 """Files of R: `.rds`, `.RData`, `.rda`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,13 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.estimates import estimates_of
+from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
 from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
-from bayesrecon.posteriors.r.recognised import decoded, known_class, roles
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
-from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 from bayesrecon.posteriors.siblings import joined
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.r_file import RFile
@@ -35,21 +36,13 @@ _STATISTICS = {
 
 
 def read_walk(source: Path, trusted: bool = False) -> PlaceWalk:
-    """All objects of a file.
-
-    Raises:
-        BayesreconError: the file is damaged, its unpacked size is too large, or it has too many objects.
-    """
+    """All objects of a file."""
     with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
         return PlaceWalk(RObjects(file.read(trusted)))
 
 
 def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """The draws in a file.
-
-    Raises:
-        BayesreconError: the file is damaged or has no draws.
-    """
+    """The draws in a file."""
     path = Path(source)
     with reading(path, f"an {_NAME}"):
         result = samples_of(read_walk(path, trusted))
@@ -267,3 +260,148 @@ def _labels(walk: PlaceWalk, place: Place, owner: Place, role: str, inherited: s
 def _is_counted(labels: np.ndarray) -> bool:
     """Whether row names are R's default: a missing value and the number of rows."""
     return labels.dtype.kind == "f" and len(labels) == 2 and bool(np.isnan(labels[0]))
+
+
+# Roles of the items in fits of common packages of R, from their classes, names and lengths.
+
+_NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
+_SEEDS = {".Random.seed", "seed", "rng.state"}
+_MOST_PATTERN = 400  # largest size of the table of variables and terms
+
+
+def _is_permutation(values: np.ndarray) -> bool:
+    return np.array_equal(np.sort(values), np.arange(1, len(values) + 1))
+
+
+def _few(most: int, count: int) -> Callable[[np.ndarray], bool]:
+    """A check for at most `count` whole numbers between zero and `most`."""
+    return lambda v: len(v) <= count and bool(np.all((v >= 0) & (v <= most) & (v == np.round(v))))
+
+
+def _rises(values: np.ndarray) -> bool:
+    """Whether values rise from zero or one in steps of at most one, as the columns of terms do."""
+    steps = np.diff(values)
+    return not len(values) or (values[0] in (0, 1) and bool(np.all((steps == 0) | (steps == 1))))
+
+
+_PATTERNS = {
+    "factors": _few(2, _MOST_PATTERN), "order": _few(9, 40), "intercept": _few(1, 1), "response": _few(1, 1),
+    "offset": _few(20, 3), "assign": _rises, "pivot": _is_permutation,
+}  # fmt: skip
+"""Checks of numbers by their name: only those that pass are taken as structure."""
+
+_INHERITED = {RECORD, LEAF, CUT, TIMES, TOTAL}
+"""Roles that all parts of an object have, whatever their names are."""
+
+_FEWEST = 5  # smallest number of records for which a length says that there is one entry per record
+
+
+def roles(walk: PlaceWalk) -> dict[int, str]:
+    """Roles of places, by their position in the walk.
+
+    A place in an object with a role has the same role, unless it has another one. A vector or matrix with one entry or
+    row per record has the role of records, whatever its name is.
+    """
+    objects, result = walk.objects, {}
+    position = {id(place): k for k, place in enumerate(walk.places)}
+    inside: list[str] = []  # the innermost known class around each place, or its own
+    for k, place in enumerate(walk.places):
+        above = -1 if place.parent is None else position[id(place.parent)]
+        classes = objects.classes(place.node) if place.kind not in ("text", "double", "integer") else ()
+        place_class = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
+        inside.append(place_class or (inside[above] if above >= 0 else ""))
+        role = _role(objects, place, classes, inside[above] if above >= 0 else "")
+        if role in (ESTIMATE, DESIGN) and result.get(above, "") in _INHERITED and not place.slot:
+            role = result[above]
+        if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
+            role = result.get(above, "")
+        if role:
+            result[k] = role
+    counts = set(_record_counts(walk, result))
+    for k, place in enumerate(walk.places):
+        if place.kind in VECTORS and result.get(k, "") in ("", ESTIMATE):
+            shape = objects.shape(place.node)
+            known = result.get(k) == ESTIMATE and inside[k] in FITS
+            if (
+                not known
+                and place.name not in INTERNAL
+                and shape[0] >= _FEWEST
+                and (shape[0] in counts or shape[-1] in counts)
+            ):
+                result[k] = RECORD
+    for k, place in enumerate(walk.places):
+        replaceable = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
+        if result.get(k, "") in replaceable and _is_structure(objects, place):
+            result[k] = STRUCTURE
+    return result
+
+
+def _role(objects: RObjects, place: Place, classes: tuple[str, ...], inside: str) -> str:
+    name = place.name.removeprefix(_FIELD)
+    if place.slot and place.parent is not None and "Dim" in objects.attributes(place.parent.node):
+        return ""  # a matrix of the package Matrix, with slots x, i and p
+    if name in _SEEDS:
+        return SEED
+    if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
+        return by
+    if "data.frame" in classes and not _NEVER_FRAMES & set(classes):
+        return RECORD
+    if name in RECORDS:
+        return RECORD
+    if not inside:
+        return ""
+    if name in DESIGN_PARTS and place.kind in VECTORS:
+        return DESIGN
+    return ESTIMATE if name in ESTIMATES and place.kind != "environment" else ""
+
+
+def _record_counts(walk: PlaceWalk, known_roles: Mapping[int, str]) -> Iterator[int]:
+    """Possible numbers of records: lengths of columns of tables, of residuals and similar vectors."""
+    for k, place in enumerate(walk.places):
+        named = place.name.removeprefix(_FIELD) in RECORDS
+        table = place.parent is not None and "data.frame" in walk.objects.classes(place.parent.node)
+        if known_roles.get(k) == RECORD and place.kind in VECTORS and (named or table):
+            size = walk.objects.shape(place.node)[0]
+            if size >= _FEWEST:
+                yield size
+
+
+def _is_structure(objects: RObjects, place: Place) -> bool:
+    """Whether values say nothing about records: names of classes, options of functions, a single truth value."""
+    node, kind = place.node, place.kind
+    if kind == "text":
+        known = CLASSES if place.name in ("class", "package") else WORDS
+        texts = objects.texts(node)
+        return (len(texts) <= 12 and all(text in known for text in texts)) or set(texts) <= FAMILIES
+    if kind == "logical":
+        return objects.size(node) == 1
+    if kind in ("integer", "double") and place.name in _PATTERNS and objects.size(node) <= _MOST_PATTERN:
+        return _PATTERNS[place.name](np.ravel(objects.numbers(node)).astype(float))
+    if kind == "integer" and place.parent is not None and place.parent.name == "permutation":
+        return _is_permutation(np.ravel(objects.numbers(node)))
+    if kind in ("namespace", "package"):
+        return all(_is_package(text) for text in objects.names_within(node))
+    return False
+
+
+def _is_package(text: str) -> bool:
+    return text.removeprefix("package:") in CLASSES or all(part.isdecimal() for part in text.split("."))
+
+
+def known_class(objects: RObjects, node: int) -> str:
+    """Description of an object of a known class; empty for others."""
+    return next((FITS[name] for name in objects.classes(node) if name in FITS), "")
+
+
+def decoded(objects: RObjects, node: int) -> np.ndarray:
+    """Values of a vector; for a factor, the level of each as text."""
+    if objects.kind(node) == "text":
+        return np.array(objects.texts(node), dtype=str)
+    values = objects.array(node)
+    attributes = objects.attributes(node)
+    levels = objects.texts(attributes["levels"]) if "levels" in attributes else []
+    if levels and "factor" in objects.classes(node):
+        codes = np.nan_to_num(np.asarray(values, float), nan=0.0).astype(int)
+        inside = (codes >= 1) & (codes <= len(levels))
+        return np.array([levels[c - 1] if ok else "NA" for c, ok in zip(codes, inside, strict=True)], dtype=str)
+    return values

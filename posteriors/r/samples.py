@@ -46,11 +46,7 @@ class ObjectDraws:
 
 
 def samples_of(walk: PlaceWalk) -> ObjectDraws | None:
-    """The draws at the place with the least depth, the first of several; None if there are none.
-
-    Raises:
-        BayesreconError: chains differ in length or in the names of their parameters.
-    """
+    """The draws at the place with the least depth, the first of several; None if there are none."""
     objects = walk.objects
     for place in walk:
         for name in objects.classes(place.node) if place.kind in ("list", "object", "double", "integer") else ():
@@ -391,11 +387,7 @@ def _group(objects: RObjects, node: int, names: Mapping[str, str]) -> RandomInte
 
 
 def _family(objects: RObjects, node: int, slopes: int) -> tuple[str, str]:
-    """Family and link.
-
-    Raises:
-        BayesreconError: the fit is not supported.
-    """
+    """Family and link."""
     family = (
         _text(objects, objects.element(node, "family"), "family"),
         _text(objects, objects.element(node, "family"), "link"),
@@ -436,11 +428,7 @@ def _response(objects: RObjects, node: int) -> str:
 
 
 def _priors(objects: RObjects, node: int, intercept: bool, slopes: int, auxiliary: bool) -> Iterator[str]:
-    """Statements of the priors.
-
-    Raises:
-        BayesreconError: a prior is not supported.
-    """
+    """Statements of the priors."""
     info = objects.element(node, "prior.info")
     if intercept:
         centred = "alpha[1]" + (f" + dot_product({MEANS}, beta)" if slopes else "")

@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 import pytest
 import scipy.stats
 from conjugate import normal_mean_model, sample_normal_mean, sample_slopes, slopes_model
-from gridded import logistic_draws
+from gridded import logistic_draws, switching
 
 import bayesrecon
 from bayesrecon import Metric
@@ -269,7 +269,7 @@ def logistic_release(rng, records=1500, draws=4000):
     dose = rng.gamma(2.0, 20.0, records)
     answer = rng.random(records) < 1 / (1 + np.exp(-(0.6 - 0.012 * dose)))
     a, b = np.linspace(0.1, 1.2, 400), np.linspace(-0.022, -0.003, 400)
-    release = from_draws({"beta": logistic_draws(dose, answer, a, b, draws, rng)[None]}, load("wells_dist"))
+    release = from_draws({"beta": logistic_draws(dose, answer, a, b, draws, rng)[None]}, switching())
     return {"dist": dose, "switched": answer.astype(int)}, release
 
 

@@ -128,8 +128,8 @@ def test_a_posterior_without_draws_or_model(database, monkeypatch, tmp_path):
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
     with pytest.raises(BayesreconError, match="its own program cannot be used: the data mnist are not in this copy"):
         verdict("mnist-nn_rbm1bJ100")
-    with pytest.raises(BayesreconError, match="wells_data-wells_dist"):
-        verdict("wells_data-wells_dist", build=False)
+    with pytest.raises(BayesreconError, match="Rate_1_data-Rate_1_model"):
+        verdict("Rate_1_data-Rate_1_model", build=False)
 
 
 @pytest.mark.parametrize("right, guessed, both, chance", [(5, 3, 0, 93 / 256), (8, 0, 0, 1 / 256), (2, 2, 9, 11 / 16)])

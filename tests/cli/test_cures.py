@@ -31,7 +31,6 @@ CURES = {
     "a missing argument": (["deletion", "draws.npz"], "for example: bayesrecon deletion before.npz after.npz"),
     "a missing option": (["sanitise", "draws.npz"], "for example: bayesrecon sanitise .* -o safe.nc"),
     "a mistyped option": (["recover", "draws.npz", "--modle", "x"], "--model"),
-    "an old option": (["recover", "draws.npz", "--bounds", "a=1:2"], "use --domain FIELD=LOW:HIGH"),
     "a mistyped file": (["recover", "drwas.npz"], "did you mean draws.npz"),
     "a file in no folder": (["recover", "none/a.nc"], "check the path: the folder none does not exist"),
     "a file of another kind": (["recover", "fit.doc"], r"known suffixes: \.npz"),

@@ -229,7 +229,7 @@ def test_bad_input(run, tmp_path, case):
     [
         ("kidiq-kidscore_momi", (), f"posteriordb has no posterior 'kidiq-kidscore_momi'; did you mean {KIDIQ}"),
         ("zzz", (), "posteriordb has no posterior 'zzz'"),
-        ("wells_data-wells_dist", ("--model", "wells_dist"), "no reference draws for wells_data-wells_dist; .*fit"),
+        ("Rate_1_data-Rate_1_model", ("--model", "Rate_1_model"), "no reference draws for Rate_1_data-Rate_.*fit"),
         ("a/b", (), "'a/b' is not a name"),
         ("../../etc/passwd", (), "etc/passwd"),
         (

@@ -25,7 +25,7 @@ def test_posteriors(run, database):
     assert [entry["name"] for entry in found] == posterior_names(database)
     entries = {entry["name"]: entry for entry in found}
     assert entries[KIDIQ] == {"name": KIDIQ, "reference_draws": True, "model": "kidscore_momiq"}
-    assert entries["wells_data-wells_dist"]["reference_draws"] is False
+    assert entries["Rate_1_data-Rate_1_model"]["reference_draws"] is False
     outcome = run("posteriors")
     assert (outcome.code, outcome.err) == (0, "")
     assert KIDIQ in outcome.out

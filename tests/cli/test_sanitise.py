@@ -13,7 +13,7 @@ from command import X, Y, document, exact_draws, one_line
 
 import bayesrecon
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.results.schemas import schema
+from bayesrecon.results.base import schema
 
 ASKED = ("sanitise", "draws.npz", "--model", "kidscore_momiq", "--ledger", "book/ledger.json")
 

@@ -8,7 +8,6 @@ import pytest
 from command import NAMED, PROGRAM, document, exact_draws, one_line, statistics
 
 import bayesrecon
-from bayesrecon.cli.main import RENAMED
 from bayesrecon.results.row import Row
 
 WRONG = {
@@ -28,14 +27,6 @@ WRONG = {
 def test_a_wrong_word_is_answered_with_the_right_one(run, case):
     arguments, match = WRONG[case]
     one_line(run(*arguments), match)
-
-
-@pytest.mark.parametrize("command, option", RENAMED)
-def test_old_names_name_the_new_ones(run, command, option):
-    new = RENAMED[command, option]
-    outcome = run(command or "recover", "something", option, "1")
-    one_line(outcome, f"no option {option} any more")
-    assert new in outcome.err
 
 
 def test_completion_is_offered_once(run):

@@ -8,7 +8,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from families import model_of, simulated
-from gridded import logistic, poisson
+from gridded import logistic, poisson, switching
 from parts import slow_then_large
 
 import bayesrecon
@@ -16,7 +16,7 @@ from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.estimation import anchors, basis, locate, record_weights, solve
 from bayesrecon.estimation.solve import fit
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.models import from_numpyro, load
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
@@ -115,7 +115,7 @@ def test_noise_that_no_weights_explain_does_not_narrow_the_search():
 @pytest.mark.parametrize("weights", [np.full(2000, 1 / 2000), np.random.default_rng(0).dirichlet(np.full(2000, 0.1))])
 def test_records_whose_information_is_at_few_draws_are_not_plausible(weights):
     """Far out the draws that predict another choice have all of it, and any other draws see remnants of any size."""
-    rng, model = np.random.default_rng(0), load("wells_dist")
+    rng, model = np.random.default_rng(0), switching()
     theta = rng.normal([0.6, -0.02], [0.1, 0.01], (2000, 2))
     release = PosteriorDraws(theta, model, weights, np.zeros(2000, int))
     distance = np.concatenate([rng.uniform(0, 250, 200), rng.uniform(3e4, 1e5, 200)])

@@ -20,7 +20,6 @@ from bayesrecon.evaluate import (
     ssim,
     wasserstein,
 )
-from bayesrecon.evaluate.rate_intervals import true_positive_rate
 
 RNG = np.random.default_rng(0)
 
@@ -139,19 +138,6 @@ def test_bootstrap_is_the_normal_interval_for_a_mean():
         [found.lower, found.upper], [values.mean() - half, values.mean() + half], atol=0.15 * half
     )
     assert bootstrap(values, key=1) == bootstrap(values, key=1)
-
-
-def test_true_positive_rate_at_a_fixed_false_positive_rate():
-    null = np.arange(99.0)
-    found = true_positive_rate([97.5, 98.5, 97.0, 200.0], null, false_positive_rate=0.02)
-    assert found.estimate == 0.75  # above the second largest null score, 97
-    with pytest.raises(BayesreconError, match="at least 999"):
-        true_positive_rate([1.0], null, false_positive_rate=0.001)
-    # Scores from the null itself exceed the threshold at the rate asked for.
-    rates = [
-        true_positive_rate(RNG.random(200), RNG.random(199), false_positive_rate=0.05).estimate for _ in range(100)
-    ]
-    assert np.mean(rates) == pytest.approx(0.05, abs=0.011)  # five standard errors
 
 
 @pytest.mark.parametrize(

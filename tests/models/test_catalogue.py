@@ -19,7 +19,7 @@ from bayesrecon.precision import x64
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 
 KEPT = json.loads((Path(__file__).resolve().parents[1] / "fixtures" / "catalogue.json").read_text())
-QUICK = {"GLM_Poisson_model", "surgical_model", "kidscore_momiq"}  # others with the slow tests
+QUICK = {"Rate_1_model", "seeds_centered_model", "kidscore_momiq"}  # others with the slow tests
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in KEPT])
@@ -39,7 +39,7 @@ def test_densities_are_what_they_were(name):
 def test_numpyro_is_loaded_when_a_program_runs_and_not_before():
     script = (
         "import sys; from bayesrecon.models import load, shipped; shipped(); assert 'numpyro' not in sys.modules; "
-        "load('GLM_Poisson_model'); assert 'numpyro' in sys.modules"
+        "load('Rate_1_model'); assert 'numpyro' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
 

@@ -9,7 +9,7 @@ from parts import slow_then_large
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_density, load
-from bayesrecon.models.callback import from_callback
+from bayesrecon.models.density import from_callback
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bayesrecon.posteriors.approximated.quadrature import rule, student
+from bayesrecon.posteriors.approximated.normal import rule, student
 from bayesrecon.types import GaussianPredictor
 
 REGRESSION = GaussianPredictor((0, 1, 2), lambda beta, z: (0, 0, 0), scale=3)

@@ -1,4 +1,4 @@
-"""Series, curves and capture histories: densities by SciPy, and every posterior that has reference draws."""
+"""Series, curves and detections: densities by SciPy, and every posterior that has reference draws."""
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +8,11 @@ from densities import check_density
 from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from bayesrecon.divergence.score import gradients
 from bayesrecon.models import load
-from bayesrecon.models.catalogue import curves, occupancy, series
+from bayesrecon.models.catalogue import curves, series
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.fitting.database import has_reference_draws, posterior_names
 from bayesrecon.posteriors.fitting.programs import entry_of
@@ -162,47 +162,6 @@ def hmm_gaussian(p, z):
     return {}, density, 0.0
 
 
-# Capture histories: existing animals are caught with probability `p(history)` at each occasion.
-
-
-def captured(y, omega, p):
-    caught = np.where(y == 1, p, 1 - p).prod(axis=-1)
-    return np.log(omega * caught + (1 - omega) * (y.sum(axis=-1) == 0)).sum()
-
-
-def before(y):
-    return np.hstack([np.zeros((len(y), 1)), y[:, :-1]])
-
-
-def m0(p, z):
-    return {}, captured(z["y"], p["omega"], p["p"]), 0.0
-
-
-def mb(p, z):
-    return {}, captured(z["y"], p["omega"], np.where(before(z["y"]) == 1, p["c"], p["p"])), 0.0
-
-
-def animal(p, z):
-    return N(p["eps_raw"]).sum(), p["sigma"] * p["eps_raw"][z["animal"] - 1]
-
-
-def mth(p, z):
-    prior, eps = animal(p, z)
-    return {}, prior + captured(z["y"], p["omega"], expit(logit(p["mean_p"]) + eps[:, None])), 0.0
-
-
-def mtbh(p, z):
-    prior, eps = animal(p, z)
-    eta = logit(p["mean_p"]) + eps[:, None] + p["gamma"] * before(z["y"])
-    return {}, prior + N(p["gamma"], 0, 10) + captured(z["y"], p["omega"], expit(eta)), 0.0
-
-
-def mh(p, z):
-    prior, eps = animal(p, z)
-    caught = stats.binom.pmf(z["y"], 5, expit(logit(p["mean_p"]) + eps))
-    return {}, prior + np.log(p["omega"] * caught + (1 - p["omega"]) * (z["y"] == 0)).sum(), 0.0
-
-
 def multi_occupancy(p, z):
     s1, s2 = p["sigma_uv"]
     sigma = np.array([[s1**2, s1 * s2 * p["rho_uv"]], [s1 * s2 * p["rho_uv"], s2**2]])
@@ -231,12 +190,6 @@ ORACLES = {
     "gp_regr": (gp_regr, {"x": PLACES}),
     "lotka_volterra": (lotka_volterra, {"times": (1.0, 2.0, 3.5)}),
     "one_comp_mm_elim_abs": (one_comp, {"times": (0.5, 1.0, 3.0)}),
-    "M0_model": (m0, {}),
-    "Mb_model": (mb, {}),
-    "Mt_model": (m0, {}),
-    "Mh_model": (mh, {"animals": 6}),
-    "Mth_model": (mth, {"animals": 6}),
-    "Mtbh_model": (mtbh, {"animals": 6}),
     "multi_occupancy": (multi_occupancy, {"species": 5, "sites": 4, "visits": 6}),
 }
 # The nugget of 1e-10 leaves four digits of the smallest pivot; integrators have their steps.
@@ -246,15 +199,14 @@ TOLERANCE = {
     "one_comp_mm_elim_abs": 1e-6,
     "sir": 5e-6,
 }
-QUICK = {"arma11", "garch11", "hmm_example", "Mb_model"}
+QUICK = {"arma11", "garch11", "hmm_example"}
 
 
 def draw_records(model, size):
     rng = np.random.default_rng(1)
     z = {k: f.domain.draw(rng, (size, *f.shape), 1.0, 1.0) for k, f in model.fields.items()}
-    for field in {"y", "X"} & z.keys():
-        if model.fields[field].domain.discrete:
-            z[field][:3] = 0  # histories without a capture
+    if "X" in z:
+        z["X"][:3] = 0  # species without a detection
     return z
 
 
@@ -285,7 +237,7 @@ def test_series_are_drawn_from_the_law_whose_density_is_given(name):
 
 
 def test_every_model_of_these_families_has_an_oracle():
-    assert {e.name for family in (curves, occupancy, series) for e in family.MODELS} == set(ORACLES)
+    assert {e.name for family in (curves, series) for e in family.MODELS} == set(ORACLES)
 
 
 def test_the_integrator_is_of_fourth_order():

@@ -6,7 +6,7 @@ from densities import check_density
 from scipy import special, stats
 
 from bayesrecon.models import load
-from bayesrecon.models.catalogue import mixtures, smooth, trends
+from bayesrecon.models.catalogue import smooth
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 
@@ -16,27 +16,6 @@ RNG = np.random.default_rng(5)
 
 def table(*shape):
     return tuple(map(tuple, RNG.normal(size=shape).round(3)))
-
-
-def two_components(ordered):
-    def oracle(p, z):
-        theta, mu, sigma = p["theta"], p["mu"], p["sigma"]
-        both = theta * np.exp(N(z["y"], mu[0], sigma[0])) + (1 - theta) * np.exp(N(z["y"], mu[1], sigma[1]))
-        density = N(mu, 0, 2).sum() + N(sigma, 0, 2).sum() + stats.beta.logpdf(theta, 5, 5) + np.log(both).sum()
-        assert not ordered or mu[0] < mu[1]
-        return {}, density, 0.0
-
-    return oracle
-
-
-def normal_mixture(p, z):
-    both = p["theta"] * np.exp(N(z["y"], p["mu"][0])) + (1 - p["theta"]) * np.exp(N(z["y"], p["mu"][1]))
-    return {}, N(p["mu"], 0, 10).sum() + np.log(both).sum(), 0.0
-
-
-def normal_mixture_k(p, z):
-    each = np.exp(N(z["y"][:, None], p["mu"], p["sigma"])) @ p["theta"]
-    return {}, N(p["mu"], 0, 10).sum() + np.log(each).sum(), 0.0
 
 
 GP = {"X": table(9, 3), "slambda": ((0.5,), (1.0,), (1.7,)), "X_sigma": table(9, 2), "slambda_sigma": ((0.5,), (1.2,))}
@@ -68,12 +47,6 @@ def spline_mean(p, part):
     scale, raw = p[f"sds{part}_1_1"], p[f"zs{part}_1_1"]
     prior = N(raw).sum() + stats.t.logpdf(scale, 3, 0, 36)
     return np.array(SPLINES[f"Xs{part}"]) @ p[f"bs{part}"] + np.array(SPLINES[f"Zs{part}"]) @ (scale * raw), prior
-
-
-def dugongs(p, z):
-    density = N(p["alpha"], 0, 1000) + N(p["beta"], 0, 1000) + stats.gamma.logpdf(p["tau"], 1e-4, scale=1e4)
-    mean = p["alpha"] - p["beta"] * p["lambda"] ** z["x"]
-    return {}, density + N(z["Y"], mean, p["tau"] ** -0.5).sum(), 0.0
 
 
 LOSSES = {"premium": (100.0, 250.0, 70.0), "times": (1.0, 2.0, 5.0)}
@@ -184,13 +157,8 @@ ORACLES = {
     "iohmm_reg": (iohmm, INPUTS),
     "hierarchical_gp": (votes, VOTES),
     "state_space_stochastic_level_stochastic_seasonal": (months, MONTHS),
-    "low_dim_gauss_mix": (two_components(True), {}),
-    "low_dim_gauss_mix_collapse": (two_components(False), {}),
-    "normal_mixture": (normal_mixture, {}),
-    "normal_mixture_k": (normal_mixture_k, {"components": 3}),
     "accel_gp": (motorcycle(gp_mean), GP),
     "accel_splines": (motorcycle(spline_mean), SPLINES),
-    "dugongs_model": (dugongs, {}),
     "losscurve_sislob": (losscurve, LOSSES),
     "prophet": (prophet, TREND),
     "bym2_offset_only": (bym2, AREAS),
@@ -208,4 +176,4 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_of_these_families_has_an_oracle():
-    assert {e.name for family in (mixtures, smooth, trends) for e in family.MODELS} == set(ORACLES)
+    assert {e.name for e in smooth.MODELS} == set(ORACLES)

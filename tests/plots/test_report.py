@@ -11,8 +11,7 @@ import xarray as xr
 from audited import HOSTILE
 
 import bayesrecon
-from bayesrecon.plots.plain_words import in_plain_words
-from bayesrecon.plots.report import audit_page
+from bayesrecon.plots.report import audit_page, in_plain_words
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 

@@ -17,12 +17,11 @@ from scipy import stats
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, from_numpyro, load
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import fitted, from_draws, from_posteriordb, nuts
-from bayesrecon.posteriors.fitting.cache import cache_folder, cache_path
-from bayesrecon.posteriors.fitting.database import read_data
-from bayesrecon.posteriors.fitting.fitted import NutsRun
+from bayesrecon.posteriors.fitting.fitted import NutsRun, cache_folder, cache_path
 from bayesrecon.posteriors.fitting.nuts import check_records, convergence
+from bayesrecon.posteriors.fitting.programs import served_by
 from bayesrecon.posteriors.readers import from_npz
 from bayesrecon.precision import x64
 
@@ -112,14 +111,14 @@ def test_the_key_is_the_run_the_data_the_program_and_the_versions(cache, monkeyp
         cache_path("coins-coin", model, {**records, "k": np.array([6])}, {"seed": 0}),
         cache_path("coins-coin", load("Rate_4_model"), records, {"seed": 0}),
     ]
-    monkeypatch.setattr("bayesrecon.posteriors.fitting.cache.version", lambda _: "99")
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.fitted.version", lambda _: "99")
     others.append(cache_path("coins-coin", model, records, {"seed": 0}))
     assert len({path, *others}) == 5
 
 
 def test_a_number_inside_the_program_is_part_of_the_key(cache):
-    records = {"rat": np.array([1]), "x": np.array([8.0]), "y": np.array([150.0])}
-    one, two = (cache_path("rats", load("rats_model", rats=2, xbar=x), records, {}) for x in (22.0, 22.5))
+    records = {"row": np.array([1]), "y": np.array([0.5])}
+    one, two = (cache_path("trend", load("prophet", tau=tau), records, {}) for tau in (0.05, 0.06))
     assert one != two
 
 
@@ -236,10 +235,7 @@ def test_score_of_the_private_data_is_zero_in_built_draws(cache, database):
     """Integration by parts at the truth over draws built here: data, density and sampler agree (5 standard errors)."""
     name = "surgical_data-surgical_model"
     release = from_posteriordb(name, say=lambda _: None)
-    model, records = (
-        release.model,
-        check_records(release.model, find("surgical_model").records(read_data(database, name))),
-    )
+    model, records = release.model, check_records(release.model, served_by(database, name).records())
 
     def log_posterior(theta):
         terms = jax.vmap(model.log_lik, (None, 0))(theta, records)

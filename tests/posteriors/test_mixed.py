@@ -6,7 +6,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_statsmodels
-from bayesrecon.posteriors.fits.mixed_likelihoods import mixed, uneven
+from bayesrecon.posteriors.fits.mixed import mixed, uneven
 from bayesrecon.precision import x64
 
 GROUPS, SIZE = 40, 6

@@ -60,7 +60,7 @@ def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
     outputs, y, *_ = CASES["softmax"]
     whole = train(make("softmax", outputs), {"x": X, "y": y})
     one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    monkeypatch.setattr("bayesrecon.posteriors.fitting.newton.FULL", 0)
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.training.FULL", 0)
     other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
     np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.results.base import Result
-from bayesrecon.results.schemas import schema
+from bayesrecon.results.base import Result, schema
 
 pytestmark = pytest.mark.small
 

@@ -23,9 +23,7 @@ def check_density(model, oracle, records, spread=0.7, atol=1e-8):
         ours = np.array([joint(theta, records) for theta in thetas])
         constrain = jax.jit(model.constrain)
         params = [{k: np.asarray(v) for k, v in constrain(theta).items()} for theta in thetas]
-    entry = find(model.name)
-    assert {*entry.design, entry.response} <= set(model.fields)
-    assert entry.response not in entry.design
+    assert set(find(model.name).design) < set(model.fields)
     published, densities, jacobians = zip(*(oracle(p, records) for p in params), strict=True)
     difference = ours - np.array(densities) - np.array(jacobians)
     np.testing.assert_allclose(difference, difference.mean(), rtol=0, atol=atol * (1 + np.abs(ours).max()))

@@ -5,7 +5,7 @@ from functools import cache
 
 import jsonschema
 
-from bayesrecon.results.schemas import schema
+from bayesrecon.results.base import schema
 
 LISTS = {"fit": "fit", "models": "models", "posteriors": "posteriors", "game": "games"}
 

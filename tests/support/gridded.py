@@ -1,8 +1,12 @@
 """Two-parameter posteriors that are sampled on a fine grid."""
 
-import numpy as np
+from functools import cache
 
-from bayesrecon.models import load
+import numpy as np
+import numpyro
+from numpyro.distributions import Bernoulli, ImproperUniform, constraints
+
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import from_draws
 
 
@@ -23,6 +27,18 @@ def newton(gradient, hessian, start):
     return theta, np.sqrt(np.diag(np.linalg.inv(-hessian(theta))))
 
 
+@cache
+def switching():
+    """A logistic regression with a flat prior: who switched to another well, by its distance."""
+
+    def program(dist, switched):
+        beta = numpyro.sample("beta", ImproperUniform(constraints.real_vector, (), (2,)))
+        with numpyro.plate("records", dist.shape[0]):
+            numpyro.sample("switched", Bernoulli(logits=beta[0] + beta[1] * dist), obs=switched)
+
+    return from_numpyro(program, {"dist": (), "switched": ()}, domain={"dist": "positive"})
+
+
 def logistic(rng, records=600, draws=4000):
     x = rng.gamma(2.0, 20.0, records).clip(0, 250)
     design = np.column_stack([np.ones(records), x])
@@ -34,7 +50,7 @@ def logistic(rng, records=600, draws=4000):
         [0.0, 0.0],
     )
     a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
-    release = from_draws({"beta": logistic_draws(x, y, a, b, draws, rng)[None]}, load("wells_dist"))
+    release = from_draws({"beta": logistic_draws(x, y, a, b, draws, rng)[None]}, switching())
     return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
 
 

@@ -185,6 +185,19 @@ def levels(graph: dict[str, set[str]]) -> int:
     return networkx.dag_longest_path_length(_arrows(graph)) + 1
 
 
+def sections(graph: dict[str, set[str]], lines: dict[str, int], most: int) -> list[str]:
+    """Modules with one user, in its own folder, that together with it have few enough lines to be a section of it."""
+    users: dict[str, list[str]] = {}
+    for name, others in graph.items():
+        for other in others:
+            users.setdefault(other, []).append(name)
+    return sorted(
+        f"{name} of {user}"
+        for name, (user, *more) in users.items()
+        if not more and name.rpartition(".")[0] == user.rpartition(".")[0] and lines[name] + lines[user] <= most
+    )
+
+
 def past_the_door(graph: dict[str, set[str]]) -> list[str]:
     """Imports of what lies inside a room, from outside."""
     return sorted(

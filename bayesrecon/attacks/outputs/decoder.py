@@ -46,11 +46,7 @@ class NetworkDecoder:
 
     @in_float32
     def __call__(self, outputs: ArrayLike) -> np.ndarray:
-        """Records `(M, p)` from logits `(M, N)`. The view is applied here.
-
-        Raises:
-            BayesreconError: the outputs have another width, or are not finite.
-        """
+        """Records `(M, p)` from logits `(M, N)`. The view is applied here."""
         z = np.asarray(outputs, np.float32)
         if z.ndim != 2 or z.shape[1] != self.outputs or not np.isfinite(z).all():
             raise BayesreconError(

@@ -151,11 +151,7 @@ class TrainedDecoding(Attack[InputEstimate]):
 
 
 def decoded(decoder: Decoder, z: np.ndarray, width: int) -> Float[np.ndarray, "m p"]:
-    """Records `(m, p)` from the user's decoder.
-
-    Raises:
-        BayesreconError: the decoder fails, or returns something other than records.
-    """
+    """Records `(m, p)` from the user's decoder."""
     try:
         records = np.asarray(decoder(z), float)
     except Exception as error:

@@ -38,11 +38,7 @@ class LinearDecoder:
     unexplained: np.ndarray
 
     def __call__(self, outputs: ArrayLike) -> np.ndarray:
-        """Records `(N, p)` from outputs `(N, k)`.
-
-        Raises:
-            BayesreconError: the outputs have another width, or are not finite.
-        """
+        """Records `(N, p)` from outputs `(N, k)`."""
         z = np.asarray(outputs, float)
         if z.ndim != 2 or z.shape[1] != len(self.centre) or not np.isfinite(z).all():
             raise BayesreconError(
@@ -72,13 +68,6 @@ def linear_decoder(
         weights: W, `(p, k)`. The outputs of several models for one record are stacked.
         noise: standard deviation of the noise of each output. That of rounding to q decimals is `rounding_noise(q)`.
         centre: `(k,)` mean of the outputs; zero by default.
-
-    Raises:
-        BayesreconError: the shapes do not match, or the noise is negative or not finite.
-
-    >>> decoder = linear_decoder([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], [[1.0], [0.0]])
-    >>> decoder.visibility.round(2).tolist(), decoder([[2.0]]).tolist()
-    ([1.0, 0.64], [[2.0, 1.6]])
     """
     records, sigma, w = (np.asarray(v, float) for v in (mean, covariance, weights))
     width = len(records)
@@ -96,14 +85,6 @@ def fitted_decoder(x: ArrayLike, z: ArrayLike, *, noise: float = 0.0) -> LinearD
         x: `(m, p)` public records.
         z: `(m, k)` the model's outputs for them, without noise.
         noise: as in `linear_decoder`.
-
-    Raises:
-        BayesreconError: the tables have different lengths or numbers that are not finite, there are not more records
-            than outputs, or the noise is negative or not finite.
-
-    >>> x = np.random.default_rng(0).normal(size=(500, 2))
-    >>> fitted_decoder(x, np.tanh(x[:, :1])).visibility.round(1).tolist()
-    [0.9, 0.0]
     """
     public, answers = np.asarray(x, float), np.asarray(z, float)
     count = len(public)

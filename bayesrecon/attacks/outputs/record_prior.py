@@ -64,9 +64,6 @@ def fitted_prior(
         clusters: number n of normals in the mixture.
         scale: smallest error of an answer, in units of its spread.
         seed: seed of the fit of the mixture.
-
-    Raises:
-        BayesreconError: the model has no gradient.
     """
     x, answers = release.public[at], release.answers[at]
     mean = x.mean(axis=0)
@@ -130,11 +127,7 @@ def log_between(low: Array, high: Array) -> jax.Array:
 
 
 def check_gradient(answer: Answer, record: np.ndarray) -> None:
-    """Raise an error for a model that JAX cannot differentiate.
-
-    Raises:
-        BayesreconError: it cannot be traced, or its gradient is not finite or zero.
-    """
+    """Raise an error for a model that JAX cannot differentiate."""
     try:
         jacobian = np.asarray(jax.jacrev(answer)(jnp.asarray(record)))
     except Exception as error:

@@ -57,38 +57,6 @@ def directions(key: Array, slicing: Slicing, atoms: int, dimension: int) -> jax.
     return draw(key, (atoms, slicing.count, dimension)).astype(float)
 
 
-def sliced_divergence(
-    model: Model,
-    temperature: float,
-    reduced: bool,
-    metric: Array,
-    theta: Array,
-    atoms: Array,
-    epsilon: Array,
-    weights: Array,
-    records: Records,
-) -> Array:
-    """J(w, Z) for one set of directions, a scalar. The constant of the prior is included.
-
-    Args:
-        theta: `(T, d)` atoms.
-        atoms: `(T,)` weights of the atoms.
-        epsilon: `(T, L, k)`.
-    """
-
-    def log_p(t: Array) -> Array:
-        fitted = weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
-        return fitted + model.log_prior(t) + temperature * model.log_det(t)
-
-    def at_atom(t: Array, e: Array) -> Array:
-        curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
-        score = metric.T @ jax.grad(log_p)(t)
-        square = score @ score if reduced else jnp.mean((e @ score) ** 2)
-        return temperature * curvature.mean() + 0.5 * square
-
-    return atoms @ jax.vmap(at_atom)(theta, epsilon)
-
-
 def divergence_slopes(
     chart: Chart,
     model: Model,

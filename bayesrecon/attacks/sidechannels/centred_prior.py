@@ -49,13 +49,6 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
     Args:
         program: Stan program of brms, with its default priors or other Student's t distributions.
         draws: `{name: (T,)}`, with the names of brms.
-
-    >>> program = "lprior += student_t_lpdf(Intercept | 3, 50, 10);"
-    >>> b, centred = np.linspace(1, 2, 20), 50 + np.linspace(-3, 4, 20)
-    >>> prior = stats.t.logpdf(centred, 3, 50, 10)
-    >>> found = means_by_prior(program, {"b_Intercept": centred - 7.5 * b, "b_x": b, "lprior": prior})
-    >>> found.names, found.values.round(6).tolist()
-    (('b_x',), [7.5])
     """
     terms = _TERM.findall(program)
     names = tuple(name for name in draws if name.startswith(SLOPES) and name != INTERCEPT)

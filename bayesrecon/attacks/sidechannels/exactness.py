@@ -102,12 +102,6 @@ def exact_in(
 
     Args:
         column_steps: `(N,)` units of the last digits, by default inferred from the values.
-
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(100, 2))
-    >>> found = exact_in(x, np.column_stack([3 * x[:, 0] - 2, x[:, 0] * x[:, 1]]), rng)
-    >>> found.exact.tolist(), found.loadings[0].round(6).tolist(), found.constant[0].round(6)
-    ([True, False], [3.0, 0.0], np.float64(-2.0))
     """
     prepared = features if isinstance(features, Halves) else halves(features, rng)
     if prepared is None:

@@ -36,14 +36,7 @@ class ColumnSummary:
 
 
 def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
-    """Compare the columns `(K, N)` with each other.
-
-    >>> import numpy as np
-    >>> columns = np.random.default_rng(0).normal(size=(40, 6))
-    >>> columns[:, 4] = columns[:, 1]
-    >>> summarise_columns(columns).groups
-    ((1, 4),)
-    """
+    """Compare the columns `(K, N)` with each other."""
     order: dict[bytes, list[int]] = {}
     for n in range(columns.shape[1]):
         order.setdefault(np.ascontiguousarray(columns[:, n]).tobytes(), []).append(n)

@@ -296,9 +296,6 @@ def invert_columns(
         likelihood: whether the columns are simulated fields.
         starts: random starts per record and combination of enumerated fields. Columns that do not fit are tried again
             with five times as many starts, which are spread more widely.
-
-    Raises:
-        BayesreconError: there are too many combinations of values to enumerate.
     """
     problem = ReleasedColumns(model, theta, columns, noise, reference, likelihood)
     all_columns = np.arange(len(noise))

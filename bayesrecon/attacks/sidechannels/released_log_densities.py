@@ -82,19 +82,6 @@ def recover_from_log_density(
             variance d / 2, which the regression estimates from its residuals.
         known, domain, statistics, progress: as in `recover`.
         key: an integer or a JAX key. It only seeds the generic records.
-
-    Raises:
-        BayesreconError: there are no log densities, some are not finite numbers, or there are fewer draws than rank
-            plus two.
-
-    >>> import bayesrecon, numpy as np
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
-    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
-    >>> release = bayesrecon.posteriors.from_draws(values, model)
-    >>> x, y = rng.normal(size=(2, 40))  # the private records
-    >>> terms = -0.5 * (y - values["coef"][..., 0] * x - values["intercept"]) ** 2
-    >>> round(recover_from_log_density(release, log_density=terms.sum(axis=-1).ravel())["n"].estimate, 6)
-    40.0
     """
     given = release.log_density if log_density is None else log_density
     if given is None:

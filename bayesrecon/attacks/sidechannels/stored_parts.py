@@ -17,9 +17,6 @@ def rows_of_factors(qr: Float[np.ndarray, "n p"], qraux: Float[np.ndarray, " p"]
         qr: `(n, p)` the triangle, and below it the Householder vectors without their first entries.
         qraux: `(p,)` these first entries.
 
-    Raises:
-        BayesreconError: the factors are not those of a design matrix.
-
     >>> rows_of_factors(np.array([[-5.0], [0.8]]), np.array([1.6])).ravel().round(6).tolist()
     [3.0, 4.0]
     """

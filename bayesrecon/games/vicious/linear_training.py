@@ -65,17 +65,6 @@ def train_linear(
         offset: whether to use the offset of the logits, on which the task does not depend.
         scale: standard deviation of the offset, relative to the logits. It matters if the outputs are noisy.
         ridge: number added to the diagonal of S, relative to the mean variance.
-
-    Raises:
-        BayesreconError: records and classes differ in length, there are fewer than two classes, a class has no record,
-            or ratio, scale or ridge is negative.
-
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 3, 300)
-    >>> x = np.eye(5)[y] + 0.3 * rng.normal(size=(300, 5))
-    >>> honest, hiding = (train_linear(x, y, offset=flag) for flag in (False, True))
-    >>> bool((honest.classes(x) == hiding.classes(x)).all())
-    True
     """
     x, y = np.asarray(x, float), np.asarray(y)
     if x.ndim != 2 or y.shape != x.shape[:1] or y.dtype.kind not in "iu" or not np.isfinite(x).all():

@@ -8,10 +8,10 @@ from networks import problem_of, trained
 import bayesrecon
 from bayesrecon import GradientMatching
 from bayesrecon.attacks.matching.descent import descend
-from bayesrecon.attacks.matching.held_out import held_out_residual
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import x64
 from bayesrecon.regularisers import Box
+from benchmarks.networks.held_out import held_out_residual
 
 
 def middle(weights, records):

@@ -9,7 +9,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon import GradientMatching
-from bayesrecon.attacks.matching import measure
+from bayesrecon.attacks.matching import gradient
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.evaluate import match
 from bayesrecon.models import from_loss
@@ -61,7 +61,7 @@ def test_starts_from_a_measure_alone_do_not_determine_a_square_system():
     attack = GradientMatching(n=6, multipliers="one")
     with x64():
         equations = attack.equations(release, {})
-        assert measure.independent_equations(equations, np.random.default_rng(0), 6) <= 12
+        assert gradient.independent_equations(equations, np.random.default_rng(0), 6) <= 12
     found = bayesrecon.reconstruct(release, attack=replace(attack, restarts=3, steps=200))
     assert not found.determined.any()
 
@@ -71,13 +71,13 @@ def test_many_entries_or_an_unknown_sum_leave_random_starts():
     release, _ = two_layers(10, 2, 6)
     with x64():
         free = GradientMatching(n=6)
-        assert measure.pool_size(free.equations(release, {}), 6) == 0
-        assert measure.pool_size(free.equations(release, {"total": 6}), 6) > 0
+        assert gradient.pool_size(free.equations(release, {}), 6) == 0
+        assert gradient.pool_size(free.equations(release, {"total": 6}), 6) > 0
     wide, _ = two_layers(10, 17, 2)
     with x64():
         equations = GradientMatching(n=2, multipliers="one").equations(wide, {})
-        assert measure.pool_size(equations, 2) == 0
-        assert measure.independent_equations(equations, np.random.default_rng(0), 2) == 0
+        assert gradient.pool_size(equations, 2) == 0
+        assert gradient.independent_equations(equations, np.random.default_rng(0), 2) == 0
 
 
 def test_weights_are_not_negative_and_sum_to_the_total():
@@ -85,9 +85,9 @@ def test_weights_are_not_negative_and_sum_to_the_total():
     with x64():
         equations = GradientMatching(n=6, multipliers="one").equations(release, {})
         pool, fixed = equations.start(np.random.default_rng(0), 400)
-        weights, strength, left = measure.weigh(equations, pool, fixed, 6.0)
+        weights, strength, left = gradient.weigh(equations, pool, fixed, 6.0)
         empty = ({k: v[:0] for k, v in records.items()} for records in (pool, fixed))
-        none, _, infinite = measure.weigh(equations, *empty, 6.0)
+        none, _, infinite = gradient.weigh(equations, *empty, 6.0)
     assert (none.size, infinite) == (0, np.inf)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(6.0, rel=1e-3)
@@ -100,7 +100,7 @@ def test_a_measure_is_dealt_out_by_the_largest_remainder():
     places = np.array([[0.0], [0.01], [1.0], [1.01], [5.0]])
     labels = np.array([[0], [0], [0], [0], [1]])
     weights = np.array([0.5, 0.5, 1.0, 1.1, 0.9])
-    chosen, found = measure.as_records(rng, places, labels, weights, 4)
+    chosen, found = gradient.as_records(rng, places, labels, weights, 4)
     assert sorted(labels[chosen, 0]) == [0, 0, 0, 1]
     assert np.sort(found[:, 0]) == pytest.approx([0.005, 1.0, 1.01, 5.0], abs=0.1)
-    assert measure.as_records(rng, places, labels, np.zeros(5), 4)[1].shape == (4, 1)
+    assert gradient.as_records(rng, places, labels, np.zeros(5), 4)[1].shape == (4, 1)

@@ -9,7 +9,7 @@ from parts import slow_then_large
 import bayesrecon
 from bayesrecon import WeightedRecords
 from bayesrecon.attacks import Slicing
-from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
+from bayesrecon.attacks.pseudodata.adam import along, directions, divergence_slopes
 from bayesrecon.attacks.pseudodata.quadratic import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
@@ -27,6 +27,32 @@ def few(small):
         metric = solve_release(release).embedding.metric
     weights, records = np.linspace(0.5, 2, 6), {k: v[:6] for k, v in data.items()}
     return release.model, metric, np.asarray(release.theta)[rows], np.full(40, 1 / 40), weights, records
+
+
+def sliced_divergence(
+    model,
+    temperature,
+    reduced,
+    metric,
+    theta,
+    atoms,
+    epsilon,
+    weights,
+    records,
+):
+    """J(w, Z) for one set of directions, and the constant of the prior."""
+
+    def log_p(t):
+        fitted = weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
+        return fitted + model.log_prior(t) + temperature * model.log_det(t)
+
+    def at_atom(t, e):
+        curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
+        score = metric.T @ jax.grad(log_p)(t)
+        square = score @ score if reduced else jnp.mean((e @ score) ** 2)
+        return temperature * curvature.mean() + 0.5 * square
+
+    return atoms @ jax.vmap(at_atom)(theta, epsilon)
 
 
 @pytest.mark.slow

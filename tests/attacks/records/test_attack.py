@@ -13,9 +13,9 @@ import bayesrecon
 from bayesrecon import BayesreconError
 from bayesrecon.evaluate import score_records
 from bayesrecon.models import from_numpyro, load
-from bayesrecon.models.registry import find
 from bayesrecon.posteriors import from_draws, from_posteriordb, nuts
 from bayesrecon.posteriors.fitting.database import open_database, read_data
+from bayesrecon.posteriors.fitting.programs import served_by
 from bayesrecon.types import PosteriorDraws, TrainedParameter
 
 
@@ -230,14 +230,14 @@ def test_draws_of_other_data_say_nothing(answered):
 @pytest.mark.large
 def test_surgical_deaths(database):
     """Twelve hospitals: all deaths exact with the operations known; with their number unknown, both recovered."""
-    data = find("surgical_model").records(read_data(open_database(), "surgical_data"))
-    release = nuts(load("surgical_model"), data, chains=4, draws=2500, thinning=3, target_accept=0.9, key=1)
-    known = {"hospital": data["hospital"], "n": data["n"]}
-    table = bayesrecon.reconstruct(release, known=known, unit="hospital")
+    served = served_by(open_database(), "surgical_data-surgical_model")
+    data = served.records()
+    release = nuts(served.model, data, chains=4, draws=2500, thinning=3, target_accept=0.9, key=1)
+    table = bayesrecon.reconstruct(release, known={"unit": data["unit"], "n": data["n"]}, unit="unit")
     score = score_records(table, data)["r"]
     assert score["exact"] == 1
     assert table["r"].probability.min() > 0.9
-    free = bayesrecon.reconstruct(release, known={"hospital": data["hospital"]}, unit="hospital")
+    free = bayesrecon.reconstruct(release, known={"unit": data["unit"]}, unit="unit")
     found = score_records(free, data)
     # Without the number of operations the model says nothing of deaths by itself.
     assert free["r"].naive is None
@@ -250,16 +250,15 @@ def test_surgical_deaths(database):
 @pytest.mark.large
 def test_counties_are_counted(database):
     """Radon in 85 counties, nothing known but their number: records per county from the draws alone."""
-    name = "radon_variable_intercept_noncentered"
-    data = read_data(open_database(), "radon_mn")
-    records = find(name).records(data)
-    release = nuts(load(name, **find(name).constants(data)), records, chains=4, draws=2500, target_accept=0.9, key=0)
-    table = bayesrecon.recover(release, unit="county").units()
-    true = np.array([(records["county"] == c).sum() for c in table.index])
+    served = served_by(open_database(), "radon_mn-radon_variable_intercept_noncentered")
+    records = served.records()
+    release = nuts(served.model, records, chains=4, draws=2500, target_accept=0.9, key=0)
+    table = bayesrecon.recover(release, unit="county_idx").units()
+    true = np.array([(records["county_idx"] == c).sum() for c in table.index])
     assert (table["n_rounded"] == true).mean() >= 0.85
     assert scipy.stats.spearmanr(table["n_rounded"], true).statistic >= 0.995
     assert ((table["n"] - true) / table["n_se"]).std() < 1.3
-    sums = np.array([records["log_radon"][records["county"] == c].sum() for c in table.index])
+    sums = np.array([records["log_radon"][records["county_idx"] == c].sum() for c in table.index])
     assert ((table["sum(log_radon)"] - sums) / table["sum(log_radon)_se"]).std() < 1.4
 
 

@@ -33,15 +33,6 @@ def held_out_residual(
 
     Returns:
         The norm of the remaining gradient there, relative to that of the training objective's regulariser.
-
-    Raises:
-        BayesreconError: the share leaves no equations on one side, or `reconstruct` refuses the input.
-
-    >>> import bayesrecon
-    >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0, features=2)
-    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[0.5, 0.2]], "intercept": [0.3]})
-    >>> held_out_residual(release, GradientMatching(n=3, restarts=2), share=0.3) >= 0
-    True
     """
     attack.check(release, knows)
     equations, rng = attack.equations(release, knows), generator(key)
