@@ -58,6 +58,13 @@ ESTIMATOR: Parameters = {
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
 
+TYPED = {
+    **{name: f"--{name}" for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model")},
+    "draws": "--keep-draws",
+}
+"""What is typed for a keyword of `bayesrecon.sanitise`."""
+
+
 def only(block: Parameters, *names: str) -> Parameters:
     """The options of a block with these names."""
     return {name: block[name] for name in names}

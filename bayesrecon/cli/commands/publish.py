@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.audits import public_names
-from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, command, only
-from bayesrecon.cli.commands.sanitise import TYPED
+from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
@@ -181,7 +180,7 @@ class _TooMuchError(BayesreconError):
 
 def _of_copy(judged: "Audit") -> str:
     """The audit in a sentence for the paper, which names no value."""
-    from bayesrecon import __version__
+    from bayesrecon._version import __version__
 
     found = {"high": "findings of high severity", "medium": "findings of medium severity"}.get(
         judged.severity, "no finding above low severity"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesrecon.cli.audits import check_writable
-from bayesrecon.cli.command import ENDING, RELEASE, Arguments, as_typed, command, only
+from bayesrecon.cli.command import ENDING, RELEASE, TYPED, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from bayesrecon.results.sanitised import Sanitised
 
 _ROWS = 30  # of a table, the first ones
-TYPED = {
-    **{name: f"--{name}" for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model")},
-    "draws": "--keep-draws",
-}
-"""What is typed for a keyword of `bayesrecon.sanitise`."""
 
 
 @command(
