@@ -119,11 +119,7 @@ def logit(
     intercept: bool = True,
     factors: Mapping[str, Sequence[str]] | None = None,
 ) -> Model:
-    """Logistic regression by maximum likelihood; `factors` as in `ols`.
-
-    >>> logit(["age"]).coordinates
-    ('coefficient[1]', 'coefficient[2]')
-    """
+    """Logistic regression by maximum likelihood; `factors` as in `ols`."""
     return _estimator("logit", tuple(covariates), response, intercept, _items(factors))
 
 

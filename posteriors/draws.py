@@ -86,9 +86,6 @@ class Draws:
         """The last `count` draws in chain-major order, as `Draws`.
 
         Up to the length of one chain they come from the last chain. Beyond it, whole chains are kept, the last ones.
-
-        Raises:
-            BayesreconError: `count` is not positive, exceeds the number of draws, or would cut a chain.
         """
         try:
             count = operator.index(count)

@@ -73,23 +73,19 @@ def attack_of(
 
 def options_table(name: str) -> "Table":
     """The options of one attack."""
-    from rich.markup import escape
-    from rich.table import Table
-
+    from bayesrecon.cli.rich_tables import table
     from bayesrecon.releases import in_words
 
     attack_class = _class_of(name)
     shown_options = {option for attack in declared() if attack.name == attack_class.name for option in attack.options}
+    rows = [
+        (f"--{f.name.replace('_', '-')}", "" if f.default in (None, MISSING) else str(f.default), f.metadata["help"])
+        for f in fields(attack_class)
+        if f.name in shown_options
+    ]
+    rows.append(("--known, --unit, ...", "", f"what the attacker knows: {', '.join(attack_class.uses)}"))
     title = f"{attack_class.name}: {attack_class.summary}; takes {in_words(attack_class.takes)}"
-    table = Table(title=escape(title), title_justify="left")
-    for heading in ("option", "default", "meaning"):
-        table.add_column(heading)
-    for field in fields(attack_class):
-        if field.name in shown_options:
-            default = "" if field.default in (None, MISSING) else str(field.default)
-            table.add_row(f"--{field.name.replace('_', '-')}", escape(default), escape(field.metadata["help"]))
-    table.add_row("--known, --unit, ...", "", escape(f"what the attacker knows: {', '.join(attack_class.uses)}"))
-    return table
+    return table(["option", "default", "meaning"], rows, title=title, words=3, fold=True)
 
 
 def _class_of(name: str) -> "type[Attack[Result]]":

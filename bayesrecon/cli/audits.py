@@ -181,18 +181,10 @@ def not_run_table(result: "Audit") -> "Table":
 
 def remedies_table(finding: "Finding") -> "Table":
     """What thinning and rounding would leave of one finding."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table
 
-    from bayesrecon.cli.rich_tables import number
-
-    table = Table(title=escape(finding.title), title_justify="left")
-    table.add_column("remedy")
-    table.add_column("error of")
-    for heading in ("now", "predicted", "measured"):
-        table.add_column(heading, justify="right")
+    rows = []
     for r in [r for r in finding.remedies if r.status in _TRIED][: 2 * _ROWS]:
         last = number(r.measured, 2) if r.status == "measured" else r.status if r.untried else "not measured"
-        cells = (number(r.before, 2), number(r.predicted, 2), last)
-        table.add_row(escape(r.action), escape(r.statistic or ""), *cells)
-    return table
+        rows.append([r.action, r.statistic or "", number(r.before, 2), number(r.predicted, 2), last])
+    return table(["remedy", "error of", "now", "predicted", "measured"], rows, title=finding.title, words=2, fold=True)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.cli import console, rich_tables
+from bayesrecon.cli.rich_tables import table
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.joint_test import joint_test
 from bayesrecon.evaluate.truth import true_statistics
@@ -112,11 +113,6 @@ def _compared(result: Recovery, truth: Mapping[str, float]) -> list[PlainStatist
 
 
 def _table(statistics: list[PlainStatistic]) -> Table:
-    table = Table(title="the patients, from the draws alone", title_justify="left")
-    table.add_column("", no_wrap=True)
-    for heading in ("recovered", "95 % interval", "true"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for line in statistics:
-        estimate, low, high, true = line.numbers
-        table.add_row(line.words, estimate, f"{low} to {high}", true)
-    return table
+    numbers = ((line.words, line.numbers) for line in statistics)
+    rows = ((words, estimate, f"{low} to {high}", true) for words, (estimate, low, high, true) in numbers)
+    return table(["", "recovered", "95 % interval", "true"], rows, title="the patients, from the draws alone")

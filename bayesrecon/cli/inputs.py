@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Required, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Required, TypedDict, cast
 
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.option_values import parse_domains, parse_factors, parse_settings
@@ -20,20 +20,25 @@ if TYPE_CHECKING:
     from bayesrecon.cli.command import Arguments
 
 
-class ReleaseOptions(TypedDict, total=False):
-    """Options of `open_release`."""
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """What is said about a release beside its source."""
 
-    model: str | None
-    settings: str | None
-    draws: int | None
-    download: bool
-    trusted: bool
-    power: float | None
-    correlations: Sequence[str] | None
-    constants: str | None
-    formula: str | None
-    weights: str | None
-    column: Sequence[str] | None
+    model: str | None = None
+    settings: str | None = None
+    draws: int | None = None
+    download: bool = False
+    trusted: bool = False
+    power: float | None = None
+    correlations: Sequence[str] | None = None
+    constants: str | None = None
+    formula: str | None = None
+    weights: str | None = None
+    column: Sequence[str] | None = None
+
+
+def _stated(args: "Arguments") -> ReleaseOptions:
+    return ReleaseOptions(**{f.name: args.values[f.name] for f in fields(ReleaseOptions)})
 
 
 class StatedTableOptions(TypedDict, total=False):
@@ -108,39 +113,22 @@ def _model(loaded: object, spec: str, settings: Json | None) -> Model:
         raise BayesreconError(f"--model {spec}: {error}") from None
 
 
-def open_release(
-    sources: Sequence[str],
-    *,
-    model: str | None = None,
-    settings: str | None = None,
-    draws: int | None = None,
-    download: bool = False,
-    trusted: bool = False,
-    power: float | None = None,
-    correlations: Sequence[str] | None = None,
-    constants: str | None = None,
-    formula: str | None = None,
-    weights: str | None = None,
-    column: Sequence[str] | None = None,
-) -> Release:
+def open_release(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
-    tables = [is_table(source) for source in sources]
-    if any(tables) or correlations:
-        correlations_by_table = correlations_of(sources, correlations)
+    if any(map(is_table, sources)) or given.correlations:
+        correlations = correlations_of(sources, given.correlations)
         if len(sources) > 1:
             raise BayesreconError("give one table of estimates at a time")
-        if power is not None or draws is not None or weights is not None:
+        if given.power is not None or given.draws is not None or given.weights is not None:
             raise BayesreconError(
                 "--power, --draws and --weights do not apply to a table of estimates; state with --fit-weights how its "
                 "fit weighted the records"
             )
-        return _open_table(sources[0], model, settings, correlations_by_table[0], formula, column)
-    if formula is not None:
-        raise BayesreconError("--formula needs a table of estimates with standard errors")
-    if column:
-        raise BayesreconError("--column needs a table of estimates with standard errors")
-    values = with_constants(parse_settings(settings), constants, model)
-    return _opened(sources, model, values, draws, download, trusted, power, weights)
+        return _open_table(sources[0], given, correlations[0])
+    for option in ("formula", "column"):
+        if getattr(given, option):
+            raise BayesreconError(f"--{option} needs a table of estimates with standard errors")
+    return _opened(sources, given, with_constants(parse_settings(given.settings), given.constants, given.model))
 
 
 def at_power(model: Model, power: float | None) -> Model:
@@ -150,32 +138,25 @@ def at_power(model: Model, power: float | None) -> Model:
     return model if power is None else tempered(model, power)
 
 
-def _opened(
-    sources: Sequence[str],
-    model: str | None,
-    values: Json,
-    draws: int | None,
-    download: bool,
-    trusted: bool,
-    power: float | None,
-    weights: str | None,
-) -> Release:
-    if values and model is None:
+def _opened(sources: Sequence[str], given: ReleaseOptions, values: Json) -> Release:
+    if values and given.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
     from bayesrecon.posteriors.conversion import is_file, release_of
 
-    loaded_model = load_model(model, values, sources) if model else None
+    loaded_model = load_model(given.model, values, sources) if given.model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.fitting.reference import from_posteriordb
 
-        if weights is not None:
+        if given.weights is not None:
             raise BayesreconError("--weights needs a file of draws; draws from posteriordb have no weights")
-        release = from_posteriordb(sources[0], draws=draws, download=download, model=loaded_model, say=say)
-        return replace(release, model=at_power(release.model, power))
+        release = from_posteriordb(sources[0], draws=given.draws, download=given.download, model=loaded_model, say=say)
+        return replace(release, model=at_power(release.model, given.power))
     source = sources[0] if len(sources) == 1 else list(sources)
-    weight_column: str | bool = True if weights is None else weights != "none" and weights
-    return release_of(source, loaded_model, power=power, draws=draws, trusted=trusted, weights=weight_column)
+    weight_column: str | bool = True if given.weights is None else given.weights != "none" and given.weights
+    return release_of(
+        source, loaded_model, power=given.power, draws=given.draws, trusted=given.trusted, weights=weight_column
+    )
 
 
 def table_of(file: str, model: str | None, settings: str | None) -> StatedTableOptions:
@@ -196,54 +177,30 @@ def table_of(file: str, model: str | None, settings: str | None) -> StatedTableO
     return {"model": model, "response": values["response"]} if values else {"model": model}
 
 
-def _open_table(
-    file: str,
-    model: str | None,
-    settings: str | None,
-    correlations: str | None,
-    formula: str | None,
-    column: Sequence[str] | None,
-) -> Release:
+def _open_table(file: str, given: ReleaseOptions, correlations: str | None) -> Release:
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
 
-    table_options = table_of(file, model, settings)
+    table_options = table_of(file, given.model, given.settings)
     if not isinstance(table_options["model"], str):
         raise BayesreconError(
             f"{file}: for a model other than a regression, state in Python what the estimates are "
             "(posteriors.from_table)"
         )
-    if column and len(column) > 1:
+    if given.column and len(given.column) > 1:
         raise BayesreconError("only recover and audit accept several --column")
-    return from_table(
-        file, correlations=correlations, formula=formula, column=column[0] if column else None, **table_options
-    )
+    column = given.column[0] if given.column else None
+    return from_table(file, correlations=correlations, formula=given.formula, column=column, **table_options)
 
 
 def open_release_of(args: "Arguments") -> Release:
     """The release of the shared options."""
-    return open_release(args.release, **_release_options(args))
+    return open_release(args.release, _stated(args))
 
 
 def open_releases_of(args: "Arguments") -> list[Release]:
     """The releases of the shared options, which have the same data."""
-    return open_releases(args.release, **_release_options(args))
-
-
-def _release_options(args: "Arguments") -> ReleaseOptions:
-    return {
-        "model": args.model,
-        "settings": args.settings,
-        "draws": args.draws,
-        "download": args.download,
-        "trusted": args.trusted,
-        "power": args.power,
-        "correlations": args.correlations,
-        "constants": args.constants,
-        "formula": args.formula,
-        "weights": args.weights,
-        "column": args.column,
-    }
+    return open_releases(args.release, _stated(args))
 
 
 def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
@@ -261,30 +218,24 @@ def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
     return cast(Knows, {name: value for name, value in knowledge.items() if value is not None})
 
 
-def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
+def open_releases(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> list[Release]:
     """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
     from bayesrecon.posteriors.conversion import is_file
 
-    columns = options.get("column") or ()
+    columns = given.column or ()
     if len(sources) == 1 and len(columns) > 1 and is_table(sources[0]):
-        if options.get("correlations"):
+        if given.correlations:
             raise BayesreconError("--correlations needs one model: give only one --column")
-        each_model: list[ReleaseOptions] = [{**options, "column": [column]} for column in columns]
-        return [open_release(sources, **model_options) for model_options in each_model]
-    if len(sources) > 1 and all(is_table(source) for source in sources):
-        correlations = correlations_of(sources, options.get("correlations"))
-        each_table: list[ReleaseOptions] = [
-            {**options, "correlations": None if file is None else [file]} for file in correlations
-        ]
-        tables = zip(sources, each_table, strict=True)
-        return [open_release([source], **table_options) for source, table_options in tables]
-    files = [is_file(source) for source in sources]
-    if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
-        return [open_release(sources, **options)]
+        return [open_release(sources, replace(given, column=[column])) for column in columns]
+    if len(sources) > 1 and all(map(is_table, sources)):
+        files = (None if file is None else [file] for file in correlations_of(sources, given.correlations))
+        return [open_release([one], replace(given, correlations=f)) for one, f in zip(sources, files, strict=True)]
+    if any(map(is_file, sources)) and any(Path(source).suffix.lower() == ".csv" for source in sources):
+        return [open_release(sources, given)]
     for i, source in enumerate(sources):
         if source in sources[:i]:
             raise BayesreconError(f"{source} is given twice; pooling needs independent releases")
-    return [open_release([source], **options) for source in sources]
+    return [open_release([source], given) for source in sources]
 
 
 def known_fields(path: str | None, model: Model) -> Records | None:

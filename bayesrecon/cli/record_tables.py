@@ -22,38 +22,24 @@ def records_headline(result: "RecordTable") -> str:
 
 def records_table(result: "RecordTable") -> "Table":
     """The first records: estimate, error, most probable value and the naive guess."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bayesrecon.cli.rich_tables import number
+    from bayesrecon.cli.rich_tables import number, table
 
     frame = result.to_dataframe()
     columns = [c for c in frame.columns if c not in ("floor", "lower", "upper", "visibility", "naive_sd")]
-    table = Table()
-    for column in columns:
-        table.add_column(escape(column), justify="right", no_wrap=True)
 
     def cell(value: str | float) -> str:
-        if isinstance(value, str):
-            return escape(value)
-        return number(float(value) if np.isfinite(value) else None)
+        return value if isinstance(value, str) else number(float(value) if np.isfinite(value) else None)
 
-    for line in frame.head(_MOST_ROWS).to_dict("records"):
-        table.add_row(*(cell(line[c]) for c in columns))
-    if len(frame) > _MOST_ROWS:
-        table.caption = f"and {len(frame) - _MOST_ROWS} more: see --out or --json"
-    return table
+    more = len(frame) - _MOST_ROWS
+    caption = f"and {more} more: see --out or --json" if more > 0 else None
+    lines = frame.head(_MOST_ROWS).to_dict("records")
+    return table(columns, ([cell(line[c]) for c in columns] for line in lines), words=0, caption=caption)
 
 
 def exposure_table(result: "RecordTable") -> "Table":
     """Units with the most bits beyond the naive guess."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    found = result.exposure(by=result.unit[0])
-    table = Table(title="most exposed")
-    for heading in (result.unit[0], "records", "bits"):
-        table.add_column(escape(heading), justify="right")
-    for name, line in found.head(_MOST_UNITS).to_dict("index").items():
-        table.add_row(f"{name}", f"{int(line['records'])}", f"{line['bits']:.2f}")
-    return table
+    found = result.exposure(by=result.unit[0]).head(_MOST_UNITS).to_dict("index").items()
+    rows = ((f"{name}", f"{int(line['records'])}", f"{line['bits']:.2f}") for name, line in found)
+    return table([result.unit[0], "records", "bits"], rows, title="most exposed", words=0)

@@ -1,9 +1,10 @@
 """Rich tables of results."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from bayesrecon.results.recovery import Recovery
 
@@ -13,6 +14,37 @@ STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
 def number(value: float | None, digits: int = 5) -> str:
     """A number with `digits` significant digits; a dash for None."""
     return "–" if value is None else f"{value:.{digits}g}"
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str = "",
+    caption: str | None = None,
+    words: int = 1,
+    most: int | None = None,
+    fold: bool = False,
+) -> Table:
+    """A table whose first `words` columns are text; the others are numbers.
+
+    Of more than `most` rows the first are shown. With `fold`, long cells are folded.
+    """
+    shown = Table(title=escape(title) or None, title_justify="left", caption=caption)
+    for k, heading in enumerate(head):
+        justify = "left" if k < words else "right"
+        shown.add_column(escape(heading), justify=justify, no_wrap=not fold, overflow="fold" if fold else "ellipsis")
+    listed = list(rows)
+    for row in listed[:most]:
+        shown.add_row(*(escape(cell) if isinstance(cell, str) else cell for cell in row))
+    if most is not None and len(listed) > most:
+        shown.add_row(f"and {len(listed) - most} more: see --json or --out")
+    return shown
+
+
+def verdict(word: str) -> Text:
+    """A verdict in its colour."""
+    return Text(word, STYLE[word])
 
 
 def share(value: float) -> str:
@@ -25,26 +57,22 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, d
     title = f"{result.release}: what {result.draws} draws reveal about the data"
     if not result.temperature:
         title = f"{result.release}: what a trained parameter reveals about the data"
-    table = Table(
-        title=escape(title), title_justify="left", caption=escape(_caption(result, details)), caption_justify="left"
-    )
-    table.add_column("statistic", no_wrap=True)
-    headings = ["recovered", "std. error", "95 % interval", *(["floor", "visibility"] if details else [])]
-    for heading in (*headings, *(["true", "z"] if truth else [])):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    head = ["statistic", "recovered", "std. error", "95 % interval", *(["floor", "visibility"] if details else [])]
+    rows: list[list[str | Text]] = []
     for row in result:
         bounds = [number(x) if x is not None else "" for x in (row.lower, row.upper)]
         interval = " … ".join(bounds) if any(bounds) else "–"
-        cells = [row.name, number(row.estimate), number(row.se, 3), interval]
+        cells: list[str | Text] = [row.name, number(row.estimate), number(row.se, 3), interval]
         cells += [number(row.floor, 3), share(row.visibility)] if details else []
         if truth:
             true = truth.get(row.name)
             known = true is not None and row.estimate is not None and row.se
             z = f"{(row.estimate - true) / row.se:+.2f}" if known else "–"  # type: ignore[operator]
             cells += [number(true), z]
-        table.add_row(*map(escape, cells), f"[{STYLE[row.verdict]}]{row.verdict}[/]")
-    return table
+        rows.append([*cells, verdict(row.verdict)])
+    shown = table([*head, *(["true", "z"] if truth else []), "verdict"], rows, title=title)
+    shown.caption, shown.caption_justify = escape(_caption(result, details)), "left"
+    return shown
 
 
 def _caption(result: Recovery, details: bool) -> str:

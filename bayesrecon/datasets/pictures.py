@@ -39,11 +39,7 @@ class Files:
         return [n for n in self.names if n.startswith(begin) and n.lower().endswith(end.lower())]
 
     def bytes(self, name: str) -> bytes:
-        """The content of a file.
-
-        Raises:
-            BayesreconError: the file is missing or too large.
-        """
+        """The content of a file."""
         with reading(self.where, "a folder of images"):
             try:
                 content = self._read(name)
@@ -93,9 +89,6 @@ def pictures(files: Files, names: Sequence[str], kind: str, *, side: int | None,
     Args:
         kind: "JPEG" or "PNG", the only format that is decoded, whatever the file's name.
         side: height and width of the returned images, which are averages over a coarser grid. None keeps the size.
-
-    Raises:
-        BayesreconError: a file is not an image of this format, is too large, or has another size than the first one.
     """
     images: list[np.ndarray] = []
     for name in names:
@@ -123,11 +116,7 @@ def _decoded(files: Files, name: str, kind: str, colours: bool) -> np.ndarray:
 
 
 def smaller(image: np.ndarray, side: int) -> np.ndarray:
-    """Average an image over a grid of `side` by `side` cells, whose edges may divide pixels.
-
-    >>> smaller(np.arange(9.0).reshape(3, 3), 1).round(6).tolist()
-    [[4.0]]
-    """
+    """Average an image over a grid of `side` by `side` cells, whose edges may divide pixels."""
     if side < 1:
         raise BayesreconError(f"side={side}: expected 1 or more")
     rows, columns = (_shares(size, side) for size in image.shape[:2])

@@ -64,9 +64,6 @@ def claimed_epsilon(learner: Learner, deletion: DeletionMechanism) -> float | No
     """The epsilon that holds for a game: the learner's, if the second training has independent randomness.
 
     None if the learner claims none, or if nothing is known of the mechanism.
-
-    Raises:
-        BayesreconError: epsilon is not a positive number, or both trainings share one seed.
     """
     if learner.epsilon is None:
         return None

@@ -122,9 +122,6 @@ def minimiser(signed: np.ndarray, penalty: float, linear: np.ndarray | float, to
 
     Returns:
         theta, `(d,)`, with a gradient of length at most `tolerance`.
-
-    Raises:
-        BayesreconError: the tolerance is not reached.
     """
     count, width = signed.shape
     theta = np.zeros(width)

@@ -8,11 +8,7 @@ import numpy as np
 
 
 def plain(value: object) -> Any:
-    """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite.
-
-    >>> plain({"n": np.float64("nan"), "at": (1, np.arange(2))})
-    {'n': None, 'at': [1, [0, 1]]}
-    """
+    """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__") or hasattr(value, "tolist"):

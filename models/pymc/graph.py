@@ -17,12 +17,7 @@ Variable = Any
 
 
 def library(name: str) -> Any:
-    """A module of PyMC or PyTensor.
-
-    Raises:
-        MissingExtraError: it is not installed.
-        BayesreconError: it is too old, or does not import.
-    """
+    """A module of PyMC or PyTensor."""
     oldest = (5, 28) if name.startswith("pymc") else (0, 0)
     return errors.library(name, "reading PyMC models", "pymc", least=oldest)
 

@@ -127,9 +127,6 @@ def named(
         names: the argument `record` of `from_pymc`.
         hints: names of arrays that may be among the columns.
         title: title of the model.
-
-    Raises:
-        BayesreconError: the names do not match the columns.
     """
     result: dict[str, RecordArray] = {}
     columns = list(columns)

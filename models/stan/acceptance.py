@@ -32,11 +32,7 @@ Separate = Callable[[Array], tuple[Array, Array, Array, Array]]
 
 
 def check(parts: Parts, model: Model) -> None:
-    """Refuse a program whose likelihood is not the product of its records' terms.
-
-    Raises:
-        BayesreconError: with the line that couples records, where there is one.
-    """
+    """Refuse a program whose likelihood is not the product of its records' terms."""
     count = parts.units if parts.unit else RECORDS if parts.count else 1
     terms = jax.jit(jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0)))
     for seed in range(TRIES):

@@ -45,11 +45,7 @@ class ElementBounds:
 
 
 def bounded(low: Array | float | None, high: Array | float | None) -> ElementBounds:
-    """Transform between bounds; known infinite bounds are ignored.
-
-    Raises:
-        StanError: bounds that leave nothing, or of which some elements are infinite and others are not.
-    """
+    """Transform between bounds; known infinite bounds are ignored."""
 
     def finite(value: Array | float | None, sign: float) -> Array | None:
         if value is None or isinstance(value, jax.Array):

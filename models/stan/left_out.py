@@ -94,11 +94,7 @@ class LeftOut:
         return {o.node.name: o.needs for o in self._outputs(draws, {n for n in self.places if n not in draws})}
 
     def computed(self, name: str, draws: Mapping[str, np.ndarray]) -> np.ndarray:
-        """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs.
-
-        Raises:
-            BayesreconError: the draws do not hold that, or it cannot be computed.
-        """
+        """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs."""
         statements = computing(self.program, name)
         lacking = sorted((tree.names_in(statements) & self.places.keys()) - draws.keys())
         if lacking:

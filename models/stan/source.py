@@ -125,9 +125,6 @@ def knowing(model: StanModel, known: Mapping[str, npt.ArrayLike]) -> StanModel:
     """The model with some transformed data stated. Records do not change.
 
     The values are used to compute parameters that the draws omit.
-
-    Raises:
-        BayesreconError: a name is not in the transformed data, or values have other sizes.
     """
     parts, left_out = model.parts, model.left_out
     assert parts is not None

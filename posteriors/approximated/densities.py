@@ -139,12 +139,7 @@ def _values(log_q: Callable[[np.ndarray], npt.ArrayLike], points: np.ndarray) ->
 
 
 def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Model:
-    """The derived model of a log density `(T,)` at points `(T, d)` in unconstrained coordinates.
-
-    >>> from bayesrecon.models.registry import load
-    >>> evaluated(load("kidscore_momiq"), np.zeros((5, 3)), np.zeros(5)).dimension
-    5
-    """
+    """The derived model of a log density `(T,)` at points `(T, d)` in unconstrained coordinates."""
     points = np.asarray(points, float)
     log_ratio = np.asarray(_log_prior(model, points)) - log_density
 
@@ -168,11 +163,7 @@ def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Mode
 
 
 def contrasts(count: int) -> np.ndarray:
-    """Orthonormal directions `(T, T - 1)` without the constant, which log densities do not have (Helmert).
-
-    >>> np.allclose(contrasts(4).T @ contrasts(4), np.eye(3)), np.allclose(contrasts(4).sum(axis=0), 0)
-    (True, True)
-    """
+    """Orthonormal directions `(T, T - 1)` without the constant, which log densities do not have (Helmert)."""
     result = np.triu(np.ones((count, count - 1)))
     size = np.arange(1, count)
     result[size, size - 1] = -size

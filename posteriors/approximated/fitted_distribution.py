@@ -106,11 +106,7 @@ def check_transforms(model: Model, values: Mapping[str, Array], label: str) -> N
 
 
 def numbers(values: object, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A parameter of a fit as a checked array.
-
-    Raises:
-        BayesreconError: not numbers, of another shape or not finite.
-    """
+    """A parameter of a fit as a checked array."""
     try:
         result = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError):

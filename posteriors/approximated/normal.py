@@ -144,10 +144,6 @@ def variational(model: Model) -> Model:
 
     Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
     the coefficients, and sums over fixed nodes elsewhere (`approximated.quadrature`).
-
-    >>> from bayesrecon.models.registry import load
-    >>> variational(load("kidscore_momiq")).dimension
-    9
     """
     return _variational(model, *rule(model.dimension, model.gaussian, other=False))
 

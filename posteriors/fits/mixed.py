@@ -158,12 +158,6 @@ def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) 
 
     Fields of a group: the mean of each covariate and of the response, and `within`, the sums of products of their
     deviations from these means. `within` is the lower triangle of a `(c, c)` matrix, row by row, the response last.
-
-    Raises:
-        BayesreconError: names that are not distinct, or groups of fewer than two rows.
-
-    >>> mixed(["dose"], "y", True, 4).coordinates
-    ('coefficient[1]', 'coefficient[2]', 'ratio', 'sigma')
     """
     _check((*covariates, response, "within"))
     if size < 2:
@@ -222,9 +216,6 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
 
     Args:
         sizes: rows of each group, of which their number, sum, smallest and largest count.
-
-    Raises:
-        BayesreconError: names that are not distinct.
 
     >>> correlated(["dose"], "y", True, [2, 4, 3]).fields["products"].shape
     (6,)

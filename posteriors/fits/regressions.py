@@ -153,11 +153,7 @@ def _ones(design: np.ndarray | None, names: Sequence[str], stated: int | None) -
 
 
 def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
-    """Names of a design's columns as in a printed table. `constant` has the positions of the columns of ones.
-
-    >>> labelled(["Intercept", "age"], [0])
-    ['const', 'age']
-    """
+    """Names of a design's columns as in a printed table. `constant` has the positions of the columns of ones."""
     return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
 
 

@@ -72,9 +72,6 @@ def sampled(
             "parallel".
         report_progress: called with the completed fraction.
         starts: `(S, d)`, starting points.
-
-    Raises:
-        BayesreconError: there is no such starting point.
     """
     devices = jax.local_devices()
     if method == "auto":

@@ -169,11 +169,7 @@ FOOTERS = {
 
 
 def plain(header: object) -> str:
-    """A header as it is compared: small letters, points and underscores as spaces.
-
-    >>> plain("Std.Err."), plain("Pr(>|t|)"), plain("conf_low")
-    ('std err', 'pr(>|t|)', 'conf low')
-    """
+    """A header as it is compared: small letters, points and underscores as spaces."""
     text = re.sub(r"[._\s]+", " ", str(header).replace("\u00a0", " ").strip().strip('"').lower())
     return text.strip().strip(":").strip()
 

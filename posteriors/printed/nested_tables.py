@@ -34,14 +34,6 @@ def between(
         fields: fields of the records of the smaller table.
         factors: factors that were stated.
         rows: limits of the counts, by statistic.
-
-    >>> from bayesrecon.factors import Factor
-    >>> g = (Factor("g", ("g2",)),)
-    >>> a = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 0.0), (0.7, 0.0)), (1.0, 0.0), g)
-    >>> b = Coded("ols", ("g2", "x"), {"g2": "g2", "x": "x"}, "y", ((0.0, 0.0), (1.5, 0.0), (0.5, 0.0)),
-    ...           ((0.6, 0.0), (0.8, 0.0), (0.1, 0.0)), (0.9, 0.0), g)
-    >>> {k: v.estimate for k, v in between(a, b, {"g2": Field(), "y": Field()}, (), {}).items()}
-    {'mean(x)[g=baseline]': 2.0, 'mean(x)[g=g2]': 3.0}
     """
     if not (isinstance(small, Coded) and isinstance(large, Coded)) or {small.kind, large.kind} != {"ols"}:
         return {}

@@ -133,9 +133,5 @@ def _transformed(numbers: PrintedNumbers, function: Callable[[float], float]) ->
 
 
 def cell(value: float, digits: int) -> str:
-    """A number with this many significant digits, trailing zeros included; "" if it is NaN.
-
-    >>> cell(25.8, 4), cell(-1878.9, 3)
-    ('25.80', '-1.88E+3')
-    """
+    """A number with this many significant digits, trailing zeros included; "" if it is NaN."""
     return str(Decimal(f"{value:.{digits - 1}e}")) if np.isfinite(value) else ""

@@ -100,11 +100,7 @@ class RObjects:
         return sum(tie == ELEMENT for tie, _, _ in self._under(inner))
 
     def numbers(self, node: int) -> np.ndarray:
-        """Values of a vector of numbers, with NaN for missing values; empty for other objects.
-
-        Raises:
-            BayesreconError: a sequence is too long.
-        """
+        """Values of a vector of numbers, with NaN for missing values; empty for other objects."""
         form, inner = self._plain(node)
         if form not in _SEQUENCES:
             return np.zeros(0) if form else self._values(inner)

@@ -9,7 +9,7 @@ import pytest
 from command import document
 
 import bayesrecon
-from bayesrecon.cli.inputs import open_releases
+from bayesrecon.cli.inputs import ReleaseOptions, open_releases
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.fitting.nuts import save_draws
 
@@ -67,12 +67,12 @@ def test_several_files(tmp_path, database):
         columns = {f"beta.{i + 1}": draws["beta"][0, :, i] for i in range(2)} | {"sigma": draws["sigma"][0]}
         pd.DataFrame(columns).to_csv(tmp_path / f"{name}.csv", index=False)
     archives, tables = ([str(tmp_path / f"{name}.{suffix}") for name in "ab"] for suffix in ("npz", "csv"))
-    found = open_releases(archives, model="kidscore_momiq")
+    found = open_releases(archives, ReleaseOptions(model="kidscore_momiq"))
     assert [release.size for release in found] == [50, 50]
-    (found,) = open_releases(tables, model="kidscore_momiq")
+    (found,) = open_releases(tables, ReleaseOptions(model="kidscore_momiq"))
     assert (found.size, len(np.unique(np.asarray(found.chain)))) == (100, 2)
     with pytest.raises(bayesrecon.BayesreconError, match="CmdStan chains"):
-        open_releases([archives[0], tables[0]], model="kidscore_momiq")
+        open_releases([archives[0], tables[0]], ReleaseOptions(model="kidscore_momiq"))
 
 
 @pytest.mark.slow

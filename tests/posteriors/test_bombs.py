@@ -74,9 +74,9 @@ def test_very_many_entries_are_welcome(tmp_path):
 
 def test_no_text_takes_long_to_look_through():
     for text in ("a" * 10**5, "a@" + "b" * 10**5, "a." * 10**5, "-/" * 10**5, "@" * 10**5):
-        began = time.perf_counter()
+        began = time.process_time()
         run_plain_channels(Look(Contents("a", "text", attributes={"posterior/note": text})))
-        assert time.perf_counter() - began < 1
+        assert time.process_time() - began < 1
     told = Contents("a", "text", attributes={"posterior/note": "ask eve.w+1@uni-x.example.org now"})
     ((found,), _) = run_plain_channels(Look(told))
     assert "eve.w+1@uni-x.example.org" in found.summary

@@ -35,14 +35,6 @@ def perceptron(widths: Sequence[int], *, sigmoid: bool = False) -> Network:
     Args:
         widths: widths of the input, the layers and the output.
         sigmoid: whether the output goes through a sigmoid, as for pixels.
-
-    Raises:
-        BayesreconError: there are fewer than two widths, or one is below 1.
-
-    >>> net = perceptron((4, 8, 3))
-    >>> params, state = net.init(jax.random.key(0))
-    >>> net.apply(params, state, jnp.ones((2, 4)), False)[0].shape
-    (2, 3)
     """
     widths = tuple(int(w) for w in widths)
     if len(widths) < 2 or min(widths) < 1:

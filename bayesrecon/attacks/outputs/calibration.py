@@ -82,9 +82,6 @@ def calibrated(
         spread: `(p,)` standard deviations of the fields among public records.
         checked: number of records, the last ones, on which the coverage is checked.
         values: smallest and largest possible value of a field.
-
-    Raises:
-        BayesreconError: there are fewer than 20 records for the calibration.
     """
     used = len(truth) - checked
     if used < _LEAST:

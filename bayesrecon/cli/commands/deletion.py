@@ -58,16 +58,15 @@ def deletion(
     if args.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or use --cdf")
     domain = option_values.parse_domains(args.domain or ()) or None
-    release_options = {name: getattr(args, name) for name in ("model", "settings", "power", "trusted")}
-    if args.settings is None and is_table(before):
-        release_options["settings"] = json.dumps({"response": response})
+    settings = json.dumps({"response": response}) if args.settings is None and is_table(before) else args.settings
+    given = inputs.ReleaseOptions(model=args.model, settings=settings, power=args.power, trusted=args.trusted)
     if args.formula is not None:
         raise BayesreconError("--formula does not apply to a deletion; recover and audit accept it")
     correlations = [None if file is None else [file] for file in correlations_of([before, *after], args.correlations)]
-    first = inputs.open_release([before], correlations=correlations[0], **release_options)
+    first = inputs.open_release([before], replace(given, correlations=correlations[0]))
     pairs = []
     for source, file in zip(after, correlations[1:], strict=True):
-        second = inputs.open_release([source], correlations=file, **release_options)
+        second = inputs.open_release([source], replace(given, correlations=file))
         if args.model is not None and not is_table(source) and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(paired(first, second))
@@ -139,66 +138,41 @@ def _records(path: str, model: "Model", response: str) -> "Records":
 
 
 def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table
 
-    from bayesrecon.cli import rich_tables
-
-    frame = result.to_dataframe()
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
-    table = Table(title=escape(f"the deleted record ({result.method}{evidence})"), title_justify="left")
-    for heading in ("field", "estimate", "std. error"):
-        table.add_column(heading, justify="left" if heading == "field" else "right", no_wrap=True)
-    for name, row in frame.head(_MOST_ROWS).to_dict("index").items():
-        table.add_row(escape(str(name)), rich_tables.number(row["estimate"]), rich_tables.number(row["se"], 2))
-    if len(frame) > _MOST_ROWS:
-        table.add_row(f"and {len(frame) - _MOST_ROWS} more: see --json or --out")
-    yield table
+    found = result.to_dataframe().to_dict("index").items()
+    rows = ((str(name), number(row["estimate"]), number(row["se"], 2)) for name, row in found)
+    title = f"the deleted record ({result.method}{evidence})"
+    yield table(["field", "estimate", "std. error"], rows, title=title, most=_MOST_ROWS)
 
 
 def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table
 
     frame = result.to_dataframe()
-    table = Table(title=f"which of {len(frame)} records was deleted ({result.method})", title_justify="left")
-    table.add_column("row")
-    table.add_column("probability", justify="right")
-    table.add_column("log likelihood", justify="right")
+    title = f"which of {len(frame)} records was deleted ({result.method})"
     best = frame["log_likelihood"].iloc[0]
-    for name, row in frame.head(10).iterrows():
-        table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
-    yield table
+    lines = frame.head(10).iterrows()
+    rows = ((str(n), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}") for n, row in lines)
+    yield table(["row", "probability", "log likelihood"], rows, title=title)
     if result.deleted:
-        from bayesrecon.cli import rich_tables
-
-        totals = Table(title="what was deleted", title_justify="left")
-        for heading in ("", "estimate", "lower", "upper"):
-            totals.add_column(heading, justify="right" if heading else "left")
-        for total in result.deleted:
-            totals.add_row(total.name, *(rich_tables.number(v) for v in (total.estimate, total.lower, total.upper)))
-        yield totals
+        rows = ((t.name, number(t.estimate), number(t.lower), number(t.upper)) for t in result.deleted)
+        yield table(["", "estimate", "lower", "upper"], rows, title="what was deleted")
 
 
 def _show_all(result: "Deletions") -> "Iterable[RenderableType]":
     import numpy as np
-    from rich.markup import escape
-    from rich.table import Table
 
-    from bayesrecon.cli import rich_tables
+    from bayesrecon.cli.rich_tables import number, table
 
-    records = result.found
-    table = Table(title=f"the records deleted from {escape(records[0].before)}", title_justify="left")
-    table.add_column("after")
-    table.add_column("label", justify="right")
-    for heading in ("effective records", *(f"cosine, {k}" for k in result.cosines)):
-        table.add_column(heading, justify="right")
-    for i, record in enumerate(records[:_MOST_ROWS]):
+    rows = []
+    for i, record in enumerate(result.found):
         label = record.record.get("y")
         label_text = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
-        similar = [rich_tables.number(float(v[i])) for v in result.cosines.values()]
-        table.add_row(escape(record.after), label_text, rich_tables.number(record.effective_size, 3), *similar)
-    if len(records) > _MOST_ROWS:
-        table.add_row(f"and {len(records) - _MOST_ROWS} more: see --json or --out")
-    yield table
+        similar = [number(float(v[i])) for v in result.cosines.values()]
+        rows.append([record.after, label_text, number(record.effective_size, 3), *similar])
+    head = ["after", "label", "effective records", *(f"cosine, {k}" for k in result.cosines)]
+    yield table(head, rows, title=f"the records deleted from {result.found[0].before}", most=_MOST_ROWS)
     for name, values in result.cosines.items():
         yield f"{name}: median cosine similarity {np.nanmedian(values):.4f} over {len(values)} deletions"

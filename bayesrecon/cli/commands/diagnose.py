@@ -106,95 +106,59 @@ def _planned(plan: "Plan") -> "list[str | Table]":
 
 def plan_table(result: "Plan") -> "Table":
     """One row per way to publish, one column per statistic."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bayesrecon.cli import rich_tables
+    from bayesrecon.cli.rich_tables import number, table
 
     frame = result.to_dataframe().T
     title = f"{result.release}: an attacker's errors from fewer draws, fewer digits, summaries and sanitised draws"
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("", no_wrap=True)
-    for name in frame.columns:
-        table.add_column(escape(str(name)), justify="right", no_wrap=True)
-    for way, row in frame.iterrows():
-        table.add_row(escape(str(way)), *(rich_tables.number(None if v is None or v != v else v, 3) for v in row))
-    return table
+    rows = ((str(way), *(number(None if v is None or v != v else v, 3) for v in row)) for way, row in frame.iterrows())
+    return table(["", *map(str, frame.columns)], rows, title=title)
 
 
 def equal_table(result: "Plan", worth: int) -> "Table":
     """How far each remedy has to go to protect as sanitised draws do, one column per statistic that they hide."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
     found = {o.name: result.as_protective(o.name, worth) for o in result.outlooks if o.sanitised.get(worth)}
-    table = Table(title=f"at most this many protect as well as sanitised draws worth {worth}", title_justify="left")
-    table.add_column("", no_wrap=True)
-    for name in found:
-        table.add_column(escape(name), justify="right", no_wrap=True)
-    for way in next(iter(found.values()), {}):
-        cells = (one.get(way) for one in found.values())
-        table.add_row(way, *("none planned" if v is None else f"{v:g}" for v in cells))
-    return table
+    ways = next(iter(found.values()), {})
+    cells = {way: [one.get(way) for one in found.values()] for way in ways}
+    rows = ((way, *("none planned" if v is None else f"{v:g}" for v in row)) for way, row in cells.items())
+    return table(["", *found], rows, title=f"at most this many protect as well as sanitised draws worth {worth}")
 
 
 def bounds_table(result: "Bounds") -> "Table":
     """One row per statistic: the ends of its interval and their distance."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bayesrecon.cli import rich_tables
+    from bayesrecon.cli.rich_tables import number, table
 
     where = ", ".join(f"{k} in {v}" for k, v in result.domain.items())
     title = f"{result.release}: {result.level:.0%} bounds over data sets with {where}"
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("statistic", no_wrap=True)
-    for heading in ("lower", "upper", "width"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for interval in result.intervals:
-        numbers = (interval.lower, interval.upper, interval.width)
-        table.add_row(escape(interval.name), *(rich_tables.number(v) for v in numbers))
-    return table
+    rows = ((i.name, number(i.lower), number(i.upper), number(i.width)) for i in result.intervals)
+    return table(["statistic", "lower", "upper", "width"], rows, title=title)
 
 
 def feature_table(result: "Diagnosis", details: bool = False) -> "Table":
     """One row per feature, the first 60; with details, also its order, its visibility and the floor."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, share, table, verdict
 
-    from bayesrecon.cli.rich_tables import STYLE, number, share
-
-    title = "features of a record, standardised" if details else "sums over the records (fields standardised)"
-    table = Table(title=title, title_justify="left", caption=None if details else "more with --details")
-    table.add_column("feature" if details else "sum of", no_wrap=True)
-    headings = ("order", "visibility", "seen with these draws", "std. error", "floor") if details else ("std. error",)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for f in result.features[:_MOST_ROWS]:
+    if not details:
+        head, title = ["sum of", "std. error", "verdict"], "sums over the records (fields standardised)"
+        rows = [[f.name, number(f.se, 3), verdict(f.verdict)] for f in result.features]
+        return table(head, rows, title=title, caption="more with --details", most=_MOST_ROWS)
+    head = ["feature", "order", "visibility", "seen with these draws", "std. error", "floor", "verdict"]
+    rows = []
+    for f in result.features:
         order = str(f.order) if f.order or f.name == "1" else ""
-        cells = [f.name, order, share(f.visibility), share(f.seen), number(f.se, 3), number(f.floor, 3)]
-        cells = cells if details else [f.name, cells[4]]
-        table.add_row(*map(escape, cells), f"[{STYLE[f.verdict]}]{f.verdict}[/]")
-    hidden = len(result.features) - _MOST_ROWS
-    if hidden > 0:
-        table.add_row(f"and {hidden} more: see --json or --out")
-    return table
+        shares = [share(f.visibility), share(f.seen)]
+        rows.append([f.name, order, *shares, number(f.se, 3), number(f.floor, 3), verdict(f.verdict)])
+    return table(head, rows, title="features of a record, standardised", most=_MOST_ROWS)
 
 
 def eigenfunction_table(result: "Diagnosis") -> "Table":
     """The leading eigenfunctions of the kernel, in words."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    table = Table(title="leading eigenfunctions of the kernel", title_justify="left")
-    table.add_column("", justify="right")
-    table.add_column("eigenvalue", justify="right", no_wrap=True)
-    table.add_column("noise", justify="right", no_wrap=True)
-    table.add_column("mostly", overflow="fold")
-    for k, e in enumerate(result.eigenfunctions, 1):
-        table.add_row(str(k), f"{e.eigenvalue:.2g}", f"{e.noise:.1g}", escape(in_words(e)))
-    return table
+    found = enumerate(result.eigenfunctions, 1)
+    rows = ((in_words(e), str(k), f"{e.eigenvalue:.2g}", f"{e.noise:.1g}") for k, e in found)
+    return table(["mostly", "", "eigenvalue", "noise"], rows, title="leading eigenfunctions of the kernel", fold=True)
 
 
 def in_words(function: "Eigenfunction") -> str:

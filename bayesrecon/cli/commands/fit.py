@@ -184,20 +184,11 @@ def _device() -> str:
 
 
 def _convergence_table(release: "PosteriorDraws", state: "Convergence") -> "Table":
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    values = _constrained_values(release)
-    table = Table(title=f"{release.size} draws", title_justify="left")
-    table.add_column("parameter")
-    for heading in ("mean", "sd", "R-hat", "ESS"):
-        table.add_column(heading, justify="right")
-    for j, name in enumerate(state.names[:40]):
-        mean, sd = values[:, j].mean(), values[:, j].std()
-        table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
-    if len(state.names) > 40:
-        table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
-    return table
+    columns = zip(state.names, _constrained_values(release).T, state.r_hat, state.ess, strict=True)
+    rows = ((k, f"{v.mean():.5g}", f"{v.std():.3g}", f"{r_hat:.3f}", f"{ess:.0f}") for k, v, r_hat, ess in columns)
+    return table(["parameter", "mean", "sd", "R-hat", "ESS"], rows, title=f"{release.size} draws", most=40)
 
 
 def _constrained_values(release: "PosteriorDraws") -> "np.ndarray":

@@ -136,10 +136,8 @@ def _game(name: str, response: str | None, learner: str | None, adversary: list[
 
 
 def _list(json: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     from bayesrecon.cli import console
+    from bayesrecon.cli.rich_tables import table
     from bayesrecon.games.adversary import named_adversaries
     from bayesrecon.games.named_games import named_learners, shipped
 
@@ -148,12 +146,8 @@ def _list(json: bool) -> None:
     if json:
         return console.emit_json({"games": dict(games), "adversaries": players, "learners": learners})
     for title, listed in (("games", games), ("adversaries", players), ("learners", learners)):
-        table = Table(title=f"{len(listed)} {title}", title_justify="left")
-        table.add_column(title[:-1], no_wrap=True)
-        table.add_column("what it is", overflow="fold")
-        for item, line in listed.items():
-            table.add_row(escape(item), escape(line))
-        console.out.print(table)
+        head, heading = [title[:-1], "what it is"], f"{len(listed)} {title}"
+        console.out.print(table(head, listed.items(), title=heading, words=2, fold=True))
 
 
 def _show(result: "GameResult") -> "Iterable[RenderableType]":

@@ -98,7 +98,7 @@ def outputs(
     if args.plot is not None:
         result.plot(shape=shape, path=args.plot)
     args.values["plot"] = None
-    args.deliver(result, None, lambda r: [r.headline, table(r, details)])
+    args.deliver(result, None, lambda r: [r.headline, shown(r, details)])
 
 
 COMMAND = outputs
@@ -131,21 +131,14 @@ def _function(spec: str, what: str, option: str) -> "Predict":
     return loaded
 
 
-def table(result: "InputEstimate", details: bool = False) -> "Table":
+def shown(result: "InputEstimate", details: bool = False) -> "Table":
     """The fields with the best visibility and their intervals; with details, the visibility as well."""
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table
 
-    from bayesrecon.cli.rich_tables import number
-
-    fields_table = Table()
-    fields_table.add_column("field", no_wrap=True)
-    visible = ("visibility",) if details else ()
-    for heading in ("estimate", "std. error", "lower", "upper", *visible, "verdict"):
-        fields_table.add_column(heading, justify="right", no_wrap=True)
-    frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
-    for row in frame.head(_ROWS).reset_index().to_dict("records"):
-        numbers = list(row.values())[1 : 6 if details else 5]
-        fields_table.add_row(str(row["field"]), *map(number, numbers), str(row["verdict"]))
-    if len(frame) > _ROWS:
-        fields_table.add_row(f"and {len(frame) - _ROWS} more: see --json")
-    return fields_table
+    frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable").reset_index()
+    rows = (
+        [str(row["field"]), *map(number, list(row.values())[1 : 6 if details else 5]), str(row["verdict"])]
+        for row in frame.to_dict("records")
+    )
+    visible = ["visibility"] if details else []
+    return table(["field", "estimate", "std. error", "lower", "upper", *visible, "verdict"], rows, most=_ROWS)

@@ -28,9 +28,8 @@ def posteriors(
 
     Those without a shipped model are read with their own Stan programs.
     """
-    from rich.table import Table
-
     from bayesrecon.cli import console
+    from bayesrecon.cli.rich_tables import table
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.fitting.database import open_database, posterior_info, posterior_names
 
@@ -54,15 +53,9 @@ def posteriors(
         console.emit_json(rows)
         return
     ready = sum(r["reference_draws"] and r["model"] is not None for r in rows)
-    table = Table(
-        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model (others: their own programs)",
-        title_justify="left",
-    )
-    for heading in ("posterior", "reference draws", "shipped model"):
-        table.add_column(heading)
-    for r in rows:
-        table.add_row(r["name"], "yes" if r["reference_draws"] else "", r["model"] or "")
-    console.out.print(table)
+    title = f"{len(rows)} posteriors, {ready} with reference draws and a shipped model (others: their own programs)"
+    lines = ((r["name"], "yes" if r["reference_draws"] else "", r["model"] or "") for r in rows)
+    console.out.print(table(["posterior", "reference draws", "shipped model"], lines, title=title, words=3))
 
 
 COMMAND = posteriors
@@ -70,11 +63,9 @@ COMMAND = posteriors
 
 def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: bool) -> None:
     """Attack the named posteriors, or all that have draws at hand; a posterior that fails is a line on stderr."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from bayesrecon.auditing.verdict import available, verdicts
     from bayesrecon.cli import console
+    from bayesrecon.cli.rich_tables import table
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
     from bayesrecon.running.engine import processes
 
@@ -99,9 +90,5 @@ def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: boo
         # The row in words, and beside it what the words are made from.
         console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in attacked])
         return
-    table = Table()
-    for heading in COLUMNS.values():
-        table.add_column(heading)
-    for verdict in attacked:
-        table.add_row(*(escape(cell) for cell in cells(row(verdict))))
-    console.out.print(table)
+    lines = (cells(row(verdict)) for verdict in attacked)
+    console.out.print(table(list(COLUMNS.values()), lines, words=len(COLUMNS), fold=True))

@@ -134,20 +134,10 @@ def statistics_table(result: "Reconstruction") -> "Table":
     """Sum of the weights, weighted means and variances, the first 60."""
     from math import isfinite
 
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table
 
-    from bayesrecon.cli.rich_tables import number
-
-    statistics = result.statistics()
-    table = Table()
-    table.add_column("statistic", no_wrap=True)
-    table.add_column("of the records", justify="right", no_wrap=True)
-    for name, value in list(statistics.items())[:_MOST_ROWS]:
-        table.add_row(escape(name), number(value if isfinite(value) else None))
-    if len(statistics) > _MOST_ROWS:
-        table.add_row(f"and {len(statistics) - _MOST_ROWS} more: see --json")
-    return table
+    rows = ((name, number(value if isfinite(value) else None)) for name, value in result.statistics().items())
+    return table(["statistic", "of the records"], rows, most=_MOST_ROWS)
 
 
 def gap_line(result: "Reconstruction") -> str:

@@ -147,15 +147,8 @@ COMMAND = sanitise
 def _draws(args: Arguments) -> "Release":
     from bayesrecon.cli import inputs
 
-    return inputs.open_release(
-        args.release,
-        model=args.model,
-        settings=args.settings,
-        download=args.download,
-        trusted=args.trusted,
-        power=args.power,
-        constants=args.constants,
-    )
+    names = ("model", "settings", "download", "trusted", "power", "constants")
+    return inputs.open_release(args.release, inputs.ReleaseOptions(**{name: args.values[name] for name in names}))
 
 
 def _mode(args: Arguments) -> "Release":

@@ -23,9 +23,6 @@ def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     """The logit-scaled confidence `phi = log(p_y / (1 - p_y))` `(k,)` (Carlini et al. 2022).
 
     For decision values it is the margin. For a regression it is the residual, whose distribution is close to normal.
-
-    >>> confidence(np.array([[0.8, 0.2]]), np.array([0]), "probabilities").round(4).tolist()
-    [1.3863]
     """
     if kind == VALUES:
         return y - answers

@@ -193,13 +193,6 @@ def roc_area(honest: npt.ArrayLike, vicious: npt.ArrayLike, *, level: float = 0.
     Args:
         honest, vicious: scores, one per independently trained model.
         level: level of the interval.
-
-    Raises:
-        BayesreconError: one of the groups is empty, or a score is not finite.
-
-    >>> area = roc_area([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
-    >>> area.estimate, area.upper, round(area.lower, 2) < 0.6
-    (1.0, 1.0, True)
     """
     low, high = np.asarray(honest, float), np.asarray(vicious, float)
     if low.ndim != 1 or high.ndim != 1 or not (len(low) and len(high)) or not np.isfinite([*low, *high]).all():

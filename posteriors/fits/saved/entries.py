@@ -392,11 +392,6 @@ def kept(where: str, of: str, owners: tuple[str, ...]) -> StoredData | None:
         where: place of the item.
         of: class of the object that has it.
         owners: classes of the enclosing objects.
-
-    >>> kept("steps/knn._fit_X", "sklearn.neighbors._classification.KNeighborsClassifier", ()).role
-    'record'
-    >>> kept("model.anything", "mylib.Model", ()) is None
-    True
     """
     if _TREE_OF_POINTS.search(of):
         return StoredData(RECORD, "a tree of points keeps the training rows, and boxes around them")

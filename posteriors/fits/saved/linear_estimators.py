@@ -17,11 +17,7 @@ _ATTRIBUTES = [
 
 
 def read(where: str, name: str, values: Values) -> Release | None:
-    """The release that `from_sklearn` gives for the same estimator in Python; None if it is not fitted.
-
-    Raises:
-        BayesreconError: as `from_sklearn`.
-    """
+    """The release that `from_sklearn` gives for the same estimator in Python; None if it is not fitted."""
     attributes = {k: v for k, v in values(where, _ATTRIBUTES).items() if not isinstance(v, dict)}
     if "coef_" not in attributes:
         return None

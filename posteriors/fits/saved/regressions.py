@@ -24,11 +24,7 @@ _ATTRIBUTES = [
 
 
 def read(where: str, name: str, values: Values) -> Release:
-    """The release that `from_statsmodels` gives for the same result in Python, also if its data were removed.
-
-    Raises:
-        BayesreconError: as `from_statsmodels`, or the covariance cannot be computed from the file.
-    """
+    """The release that `from_statsmodels` gives for the same result in Python, also if its data were removed."""
     attributes = values(where, _ATTRIBUTES)
     kind = _estimator(name, attributes)
     robust = attributes.get("cov_type", "nonrobust") != "nonrobust"
