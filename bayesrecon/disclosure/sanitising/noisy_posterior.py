@@ -19,11 +19,14 @@ normal covariates, too, where fourth moments are needed; here they are not.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 
 from bayesrecon.arrays import Array
 from bayesrecon.disclosure.sanitising.public_features import Features
@@ -33,13 +36,14 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Parameter, Params, Progress, Records
 from bayesrecon.posteriors.fitting.nuts_chains import Settings, sampled
 
-CHAINS, DRAWS, WARMUP = 4, 500, 600  # of NUTS
+CHAINS, DRAWS, WARMUP = 4, 500, 300  # of NUTS
 _ACCEPT = 0.9  # target acceptance: the totals end where moments are no longer positive definite
 _DENSE = 300  # dimension up to which the mass matrix is dense
 _BARRIER = 0.5  # power of the determinant in the prior of totals
 _NODES = 200  # of quadrature over the range of a response that is neither normal nor discrete
 _MOST_LEVELS = 2000  # of a response that is enumerated
 _FEW = 1e-3  # smallest eigenvalue of mean moments at which chains start
+_INFINITE, _WIDEST = 1e300, 10.0  # an energy where there is no density; largest scale of a direction
 _EXACT = 1e-6  # relative difference that counts as rounding
 
 _Moments = Callable[[Params], tuple[Array, Array]]
@@ -222,27 +226,60 @@ def start_of(law: Law, noisy_s: np.ndarray, sd: float) -> np.ndarray:
 
 
 def drawn(
-    whole: Model, record: Records, dimension: int, seed: int, progress: Progress | None, draws: int = DRAWS
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Draws of a model of noisy totals, all coordinates `(chains, draws, d + p)`, and divergences.
+    whole: Model, record: Records, seed: int, progress: Progress | None = None, draws: int = DRAWS
+) -> tuple[np.ndarray, int]:
+    """Draws of a model of noisy totals, all its coordinates `(chains, draws, d)`, and the number of divergences.
+
+    NUTS walks in the coordinates in which the density is standard normal to second order at its mode, so that a short
+    warm-up is enough.
 
     Args:
         record: its one record, `{field: (1, *shape)}`.
-        dimension: d, of the coordinates that start at random; the others start at zero.
     """
-    rng = np.random.default_rng(seed)
-    starts = np.zeros((64, whole.dimension))
-    starts[:, :dimension] = rng.uniform(-1, 1, (64, dimension))
+    value, hessian, whitened = _functions(whole)
+    one = {name: jnp.asarray(values)[0] for name, values in record.items()}
+
+    def to_minimise(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        found, slope = value(theta, one)
+        is_finite = bool(np.isfinite(found) & np.isfinite(slope).all())
+        return (float(found), np.asarray(slope)) if is_finite else (_INFINITE, np.zeros(len(theta)))
+
+    best = scipy.optimize.minimize(
+        to_minimise,
+        np.zeros(whole.dimension),
+        jac=True,
+        hess=lambda theta: np.nan_to_num(np.asarray(hessian(theta, one))),
+        method="trust-exact",
+        options={"maxiter": 200, "gtol": 1e-3},
+    )
+    scales, vectors = np.linalg.eigh(np.nan_to_num(np.asarray(hessian(best.x, one))))
+    root = vectors / np.sqrt(np.clip(scales, 1 / _WIDEST**2, None))
     theta, divergences = sampled(
-        whole,
-        record,
-        Settings(WARMUP, _ACCEPT, 10, whole.dimension <= _DENSE),
-        rng,
+        whitened,
+        {**record, "mode": best.x[None], "root": root[None]},
+        Settings(WARMUP, _ACCEPT, 8, whole.dimension <= _DENSE),
+        np.random.default_rng(seed),
         chains=CHAINS,
         draws=draws,
         thinning=1,
         method="auto",
         report_progress=lambda done: None if progress is None else progress("sampling", done),
-        starts=starts,
+        starts=np.random.default_rng(seed).normal(size=(64, whole.dimension)) / 2,
     )
-    return theta[..., :dimension], theta, divergences
+    return best.x + theta @ root.T, divergences
+
+
+@lru_cache(8)
+def _functions(whole: Model) -> tuple[Callable[..., Any], Callable[..., Any], Model]:
+    """Minus the log density with its gradient, its Hessian, and the model in whitened coordinates."""
+
+    def energy(theta: Array, record: Records) -> jax.Array:
+        return -(whole.log_lik(theta, record) + whole.log_prior(theta) + whole.log_det(theta))
+
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
+        return -energy(record["mode"] + record["root"] @ params["whitened"], record)
+
+    d = whole.dimension
+    fields = {**whole.fields, "mode": Field((d,)), "root": Field((d, d))}
+    model = Model(whole.name, (Parameter("whitened", (d,)),), fields, log_lik_at, lambda params: jnp.zeros(()))
+    return jax.jit(jax.value_and_grad(energy)), jax.jit(jax.hessian(energy)), model

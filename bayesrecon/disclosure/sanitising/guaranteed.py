@@ -1,0 +1,180 @@
+"""Draws with a guarantee of differential privacy: noisy totals of bounded features, and the posterior given these."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrecon.diagnostics import effective_sample_size, split_r_hat
+from bayesrecon.disclosure.sanitising.discrete_noise import (
+    LARGE_EPSILON,
+    check_guarantee,
+    discrete_gaussian,
+    rho_of,
+)
+from bayesrecon.disclosure.sanitising.noisy_posterior import drawn, law_of, start_of, with_totals
+from bayesrecon.disclosure.sanitising.public_features import GRID, Features, Ranges, finite_features, public_ranges
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Progress, entry
+from bayesrecon.releases import PosteriorDraws
+from bayesrecon.results.guaranteed import Guaranteed, Mechanism, summaries
+
+_Table = Mapping[str, ArrayLike]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for, all of it public.
+
+    Attributes:
+        epsilon, delta: the guarantee.
+        domain: ranges of the fields, as stated.
+        replace: whether neighbours differ in the values of one record, so that n is public. Otherwise a record is added
+            or removed.
+        unit: column of the data whose value names a person or another unit that is protected as a whole.
+        most_per_unit: largest number of records of a unit that count; further ones are left out.
+    """
+
+    epsilon: float
+    delta: float
+    domain: Mapping[str, object] | None = None
+    replace: bool = False
+    unit: str | None = None
+    most_per_unit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_guarantee(self.epsilon, self.delta)
+        if (self.unit is None) != (self.most_per_unit is None):
+            raise BayesreconError(
+                "unit= and most_per_unit= belong together: the column that names a unit, and the number of its records "
+                "that count, from public knowledge"
+            )
+        if self.most_per_unit is not None and self.most_per_unit < 1:
+            raise BayesreconError(f"most_per_unit={self.most_per_unit!r}: expected a number of records, such as 5")
+        if self.replace and self.unit is not None:
+            raise BayesreconError("replace= takes n as public, and with unit= the number of records is not; omit it")
+
+    @property
+    def rho(self) -> float:
+        return rho_of(self.epsilon, self.delta)
+
+    @property
+    def neighbours(self) -> str:
+        """The pairs of data sets that are protected, in words."""
+        if self.unit is not None:
+            return f"add or remove all records of one {self.unit}, of which at most {self.most_per_unit} count"
+        return "replace a record, n being public" if self.replace else "add or remove a record"
+
+    def counted(self, table: _Table) -> _Table:
+        """The table with at most `most_per_unit` rows of every unit, the first ones."""
+        if self.unit is None or self.most_per_unit is None:
+            return table
+        if self.unit not in table:
+            raise BayesreconError(f"there is no column {self.unit!r} in the data; they have {', '.join(table)}")
+        _, codes = np.unique(np.asarray(table[self.unit]).astype(str), return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], codes[order])
+        kept = np.sort(order[np.arange(len(order)) - starts < self.most_per_unit])
+        return {name: np.asarray(column)[kept] for name, column in table.items()}
+
+
+def guaranteed(
+    model: Model,
+    table: _Table,
+    asked: Asked,
+    *,
+    draws: int | None = None,
+    noise: Callable[..., int] = discrete_gaussian,
+    progress: Progress | None = None,
+) -> Guaranteed:
+    """Draws of the posterior given noisy totals (`noisy_posterior`).
+
+    Args:
+        draws: number of draws; 2000 by default. More of them cost no privacy.
+        noise: a sampler of noise, for tests.
+
+    Raises:
+        BayesreconError: what is asked for is not available. No message depends on the values of the data.
+    """
+    if model.power != 1:
+        raise BayesreconError(f"{model.name} is tempered, and noisy totals belong to a posterior; use a power of 1")
+    ranges = public_ranges(model, asked.domain)
+    features = finite_features(model, ranges)
+    if features is None:
+        raise BayesreconError(
+            f"the likelihood of {model.name} is no sum of products of up to four entries of a record, so its totals are "
+            "not finitely many; epsilon is not available for it"
+        )
+    law = law_of(model, features)
+    noisy, sd = noisy_totals(features, asked, table, noise)
+    whole = with_totals(model, features, law, asked.replace)
+    centre = start_of(law, noisy[~features.of_response], sd)
+    if asked.replace:
+        centre = centre * (noisy[0] / centre[0])
+    record = {"noisy": noisy[None], "centre": centre[None], "sd": np.array([sd])}
+    chains = 4
+    seed = int.from_bytes(np.random.default_rng(np.abs(np.rint(noisy * GRID)).astype(np.uint64)).bytes(4), "big")
+    theta, divergences = drawn(whole, record, seed, progress, 500 if draws is None else -(-draws // chains))
+    sds = np.where([asked.replace and name == "1" for name in features.names], 0.0, sd)
+    mechanism = Mechanism(
+        asked.epsilon,
+        asked.delta,
+        asked.rho,
+        asked.neighbours,
+        features.names,
+        _ends(ranges),
+        tuple(noisy.tolist()),
+        tuple(sds.tolist()),
+    )
+    return result_of(model, theta[..., : model.dimension], divergences, mechanism, asked)
+
+
+def noisy_totals(
+    features: Features, asked: Asked, table: _Table, noise: Callable[..., int]
+) -> tuple[np.ndarray, float]:
+    """Totals with noise, `(r,)`, and the noise's standard deviation. This alone reads the data."""
+    per_unit = 1 if asked.most_per_unit is None else asked.most_per_unit
+    squared = features.squared_sensitivity(asked.replace) * per_unit**2
+    variance = features.variance(asked.rho, squared)
+    totals = features.totals(features.ranges.clipped(asked.counted(table)))
+    exact = [asked.replace and name == "1" for name in features.names]
+    noisy = [total + (0 if is_exact else noise(variance)) for total, is_exact in zip(totals, exact, strict=True)]
+    return np.array(noisy, float) / GRID, float(variance) ** 0.5 / GRID
+
+
+def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mechanism, asked: Asked) -> Guaranteed:
+    """The result of draws `(chains, draws, d)`."""
+    chains, length, d = theta.shape
+    flat, chain = theta.reshape(-1, d), np.repeat(np.arange(1, chains + 1), length)
+    warnings = []
+    if (worst := float(split_r_hat(flat, chain).max())) > 1.01 or divergences:
+        warnings.append(
+            f"the sampler did not converge: largest R-hat {worst:.3f}, {divergences} divergences; sampling again "
+            "from the published totals costs no privacy"
+        )
+    if effective_sample_size(flat, chain).min() < 400:
+        warnings.append("few effective draws (below 400); more draws cost no privacy")
+    if asked.epsilon > LARGE_EPSILON:
+        warnings.append(f"epsilon={asked.epsilon:g} guarantees hardly anything; it is usually at most 10")
+    params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(flat).items()}
+    values = {
+        entry(p.name, index): params[p.name][(slice(None), *index)]
+        for p in model.parameters
+        for index in np.ndindex(p.shape)
+    }
+    release = PosteriorDraws(
+        flat, model, np.full(len(flat), 1 / len(flat)), chain, name=f"{model.name}, with a guarantee"
+    )
+    means, deviations = summaries(values)
+    return Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings), release=release)
+
+
+def _ends(ranges: Ranges) -> dict[str, tuple[float, float]]:
+    found: dict[str, Any] = {}
+    for name, field in ranges.fields.items():
+        levels = field.domain.levels
+        found[name] = (min(levels), max(levels)) if levels else (field.domain.low, field.domain.high)
+    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
