@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,10 +15,13 @@ from bayesrecon.results.base import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from bayesrecon.releases import PosteriorDraws
+    from bayesrecon.releases import GuaranteedDraws
 
 ATTRIBUTE = "bayesrecon_guaranteed"
 """The attribute that marks a file of such draws, and holds their `Mechanism`."""
+
+TIMES, LEVEL = " * ", " = "
+"""Between the factors of a feature's name, and between an entry and the level of which it is the indicator."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Guaranteed(Result):
     spent_epsilon: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    release: "PosteriorDraws | None" = field(default=None, compare=False)
+    release: "GuaranteedDraws | None" = field(default=None, compare=False)
 
     @property
     def headline(self) -> str:
@@ -137,6 +140,11 @@ class Guaranteed(Result):
             f"posterior given {len(self.mechanism.totals)} noisy totals over records clipped to public ranges "
             f"({ranges}); the posterior takes the noise into account, but not the clipping."
         )
+
+    def hidden(self) -> Self:
+        """The result of a trial, without the draws and everything else that was computed from the data."""
+        blank = {"totals": (0.0,) * len(self.mechanism.totals)}
+        return replace(self, release=None, means={}, sds={}, mechanism=replace(self.mechanism, **blank))
 
     def to_dict(self) -> Json:
         """Plain types only, without the draws."""

@@ -1,7 +1,9 @@
 """Draws with a guarantee of differential privacy: noisy totals of bounded features, and the posterior given these."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -15,11 +17,36 @@ from bayesrecon.disclosure.sanitising.discrete_noise import (
     discrete_gaussian,
     rho_of,
 )
-from bayesrecon.disclosure.sanitising.noisy_posterior import drawn, law_of, start_of, with_totals
-from bayesrecon.disclosure.sanitising.public_features import GRID, Features, Ranges, finite_features, public_ranges
+from bayesrecon.disclosure.sanitising.local_posterior import (
+    STEP_SHARE,
+    STEPS,
+    Place,
+    check_canonical,
+    found_place,
+    record_of,
+    with_curvature,
+)
+from bayesrecon.disclosure.sanitising.noisy_posterior import (
+    CHAINS,
+    DRAWS,
+    Law,
+    drawn,
+    law_of,
+    start_of,
+    with_totals,
+)
+from bayesrecon.disclosure.sanitising.public_features import (
+    GRID,
+    Features,
+    Ranges,
+    finite_features,
+    public_ranges,
+    response_of,
+)
+from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress, entry
-from bayesrecon.releases import PosteriorDraws
+from bayesrecon.releases import GuaranteedDraws
 from bayesrecon.results.guaranteed import Guaranteed, Mechanism, summaries
 
 _Table = Mapping[str, ArrayLike]
@@ -102,34 +129,49 @@ def guaranteed(
     if model.power != 1:
         raise BayesreconError(f"{model.name} is tempered, and noisy totals belong to a posterior; use a power of 1")
     ranges = public_ranges(model, asked.domain)
+    stated = tuple(sorted(ranges.fields.items()))
+    features, law, whole = _public(model, stated, asked.replace)
+    table = asked.counted(table)
+    if features is None or law is None:
+        place, noisy, sd = _local_totals(model, ranges, asked, table)
+        d, record = model.dimension, record_of(place, noisy, sd)
+        at = zip(*np.triu_indices(d), strict=True)
+        names = (*(f"gradient[{i + 1}]" for i in range(d)), *(f"curvature[{i + 1},{j + 1}]" for i, j in at))
+        sds = np.full(len(noisy), sd)
+    else:
+        noisy, sd = noisy_totals(features, asked, table, noise)
+        centre = start_of(law, noisy[~features.of_response], sd)
+        centre = centre * (noisy[0] / centre[0]) if asked.replace else centre
+        record, names = {"noisy": noisy[None], "centre": centre[None], "sd": np.array([sd])}, features.names
+        sds = np.where([asked.replace and name == "1" for name in names], 0.0, sd)
+    seed = int.from_bytes(hashlib.sha256(noisy.tobytes()).digest()[:4], "big")  # of the sampler, which is public
+    theta, divergences = drawn(whole, record, seed, progress, DRAWS if draws is None else -(-draws // CHAINS))
+    guarantee = asked.epsilon, asked.delta, asked.rho, asked.neighbours
+    mechanism = Mechanism(*guarantee, names, _ends(ranges), tuple(noisy.tolist()), tuple(sds.tolist()))
+    return result_of(model, theta[..., : model.dimension], divergences, mechanism, asked)
+
+
+@lru_cache(8)
+def _public(
+    model: Model, stated: tuple[tuple[str, Field], ...], knows_count: bool
+) -> tuple[Features | None, Law | None, Model]:
+    """The features, the law of their totals and the model of noisy ones, all from public inputs."""
+    ranges = Ranges(dict(stated))
     features = finite_features(model, ranges)
     if features is None:
-        raise BayesreconError(
-            f"the likelihood of {model.name} is no sum of products of up to four entries of a record, so its totals are "
-            "not finitely many; epsilon is not available for it"
-        )
+        check_canonical(model, ranges, response_of(model, ranges))
+        return None, None, with_curvature(model)
     law = law_of(model, features)
-    noisy, sd = noisy_totals(features, asked, table, noise)
-    whole = with_totals(model, features, law, asked.replace)
-    centre = start_of(law, noisy[~features.of_response], sd)
-    if asked.replace:
-        centre = centre * (noisy[0] / centre[0])
-    record = {"noisy": noisy[None], "centre": centre[None], "sd": np.array([sd])}
-    chains = 4
-    seed = int.from_bytes(np.random.default_rng(np.abs(np.rint(noisy * GRID)).astype(np.uint64)).bytes(4), "big")
-    theta, divergences = drawn(whole, record, seed, progress, 500 if draws is None else -(-draws // chains))
-    sds = np.where([asked.replace and name == "1" for name in features.names], 0.0, sd)
-    mechanism = Mechanism(
-        asked.epsilon,
-        asked.delta,
-        asked.rho,
-        asked.neighbours,
-        features.names,
-        _ends(ranges),
-        tuple(noisy.tolist()),
-        tuple(sds.tolist()),
-    )
-    return result_of(model, theta[..., : model.dimension], divergences, mechanism, asked)
+    return features, law, with_totals(model, features, law, knows_count)
+
+
+def _local_totals(model: Model, ranges: Ranges, asked: Asked, table: _Table) -> tuple[Place, np.ndarray, float]:
+    """A location, and noisy gradient and curvature there. With `noisy_totals`, this alone reads the data."""
+    records = {k: v.astype(ranges.fields[k].domain.dtype) for k, v in ranges.clipped(table).items()}
+    times = asked.most_per_unit or (2 if asked.replace else 1)
+    response, share = response_of(model, ranges), STEPS * STEP_SHARE
+    place = found_place(model, ranges, response, records, share * asked.rho, times)
+    return place, *place.noisy(model, records, (1 - share) * asked.rho, times)
 
 
 def noisy_totals(
@@ -139,7 +181,7 @@ def noisy_totals(
     per_unit = 1 if asked.most_per_unit is None else asked.most_per_unit
     squared = features.squared_sensitivity(asked.replace) * per_unit**2
     variance = features.variance(asked.rho, squared)
-    totals = features.totals(features.ranges.clipped(asked.counted(table)))
+    totals = features.totals(features.ranges.clipped(table))
     exact = [asked.replace and name == "1" for name in features.names]
     noisy = [total + (0 if is_exact else noise(variance)) for total, is_exact in zip(totals, exact, strict=True)]
     return np.array(noisy, float) / GRID, float(variance) ** 0.5 / GRID
@@ -165,9 +207,8 @@ def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mech
         for p in model.parameters
         for index in np.ndindex(p.shape)
     }
-    release = PosteriorDraws(
-        flat, model, np.full(len(flat), 1 / len(flat)), chain, name=f"{model.name}, with a guarantee"
-    )
+    weights, name = np.full(len(flat), 1 / len(flat)), f"{model.name}, with a guarantee"
+    release = GuaranteedDraws(flat, model, weights, chain, name=name, mechanism=mechanism.to_json())
     means, deviations = summaries(values)
     return Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings), release=release)
 

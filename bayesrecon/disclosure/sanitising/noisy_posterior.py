@@ -39,7 +39,7 @@ from bayesrecon.posteriors.fitting.nuts_chains import Settings, sampled
 CHAINS, DRAWS, WARMUP = 4, 500, 300  # of NUTS
 _ACCEPT = 0.9  # target acceptance: the totals end where moments are no longer positive definite
 _DENSE = 300  # dimension up to which the mass matrix is dense
-_BARRIER = 0.5  # power of the determinant in the prior of totals
+BARRIER = 0.5  # power of the determinant in the prior of totals
 _NODES = 200  # of quadrature over the range of a response that is neither normal nor discrete
 _MOST_LEVELS = 2000  # of a response that is enumerated
 _FEW = 1e-3  # smallest eigenvalue of mean moments at which chains start
@@ -116,7 +116,9 @@ def _moments_at(model: Model, features: Features, points: Records) -> _Moments:
     """A function from parameters to mean and covariance of the response's features at these points."""
     field = features.ranges.fields[features.response]
     of_y = [p for p, has in zip(features.products, features.of_response, strict=True) if has]
-    levels = [[features.components[i].level for i in p if features.components[i].field == features.response] for p in of_y]
+    levels = [
+        [features.components[i].level for i in p if features.components[i].field == features.response] for p in of_y
+    ]
     ones = {**points, features.response: np.full(len(points[features.response]), _top(features))}
     others = [tuple(i for i in p if features.components[i].field != features.response) for p in of_y]
     beside = Features(features.ranges, features.components, tuple(others), features.response).values(ones)
@@ -183,7 +185,7 @@ def normal_log_density(rest: Array, covariance: Array) -> jax.Array:
 
 def barrier(moments: Array) -> jax.Array:
     """Log prior of totals with this matrix of mean moments, whose first entry is one."""
-    return 2 * _BARRIER * jnp.log(jnp.diagonal(jnp.linalg.cholesky(moments))).sum()
+    return 2 * BARRIER * jnp.log(jnp.diagonal(jnp.linalg.cholesky(moments))).sum()
 
 
 def with_totals(model: Model, features: Features, law: Law, knows_count: bool) -> Model:

@@ -21,6 +21,7 @@ from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.domains import Domain, Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records, entry, simulated
+from bayesrecon.results.guaranteed import LEVEL, TIMES
 from bayesrecon.stated_domains import domains_of
 
 GRID = 2**16
@@ -170,8 +171,8 @@ class Features:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names such as `1`, `x`, `x x` or `y [g = 2]`, of scaled entries."""
-        return tuple(" ".join(_name(self.components[i]) for i in p) or "1" for p in self.products)
+        """Names such as `1`, `x`, `x * x` or `y * g = 2`, of scaled entries."""
+        return tuple(TIMES.join(_name(self.components[i]) for i in p) or "1" for p in self.products)
 
     def squared_sensitivity(self, replace: bool) -> int:
         """Square of the largest change of the totals when one record is added or removed, or replaced.
@@ -293,7 +294,7 @@ def _products(factors: np.ndarray, products: tuple[tuple[int, ...], ...] | list[
 
 def _name(component: Component) -> str:
     name = entry(component.field, component.index)
-    return name if component.level is None else f"[{name} = {component.level:g}]"
+    return name if component.level is None else f"{name}{LEVEL}{component.level:g}"
 
 
 @partial(jax.jit, static_argnames="model")
