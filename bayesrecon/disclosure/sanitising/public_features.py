@@ -1,8 +1,8 @@
 """Bounded features of a record whose totals are all that a posterior needs, found from public inputs alone.
 
 Many likelihoods have finite rank: `l(theta, z) = c(theta)' phi(z) + h(z)`. Here phi are products of the record's
-entries, each scaled from its public range to [-1, 1], or of indicators of its levels. Whether a model is of this kind is
-tried on records drawn from the ranges and on parameters drawn from no data. Nothing here ever sees private records
+entries, each scaled from its public range to [-1, 1], or of indicators of its levels. Whether a model is of this kind
+is tried on records drawn from the ranges and on parameters drawn from no data. Nothing here ever sees private records
 except `totals`.
 """
 

@@ -135,9 +135,9 @@ def sanitise(
     records (see `records`), the fact that somebody took part, an outlying record, other models and other releases of
     the same data, and the difference between two sanitised releases around a deletion.
 
-    With `epsilon`, no draws are needed, only `model` and `data`. Totals of bounded features get discrete Gaussian noise,
-    which makes the release (epsilon, delta)-differentially private, and draws of a posterior that knows this noise are
-    returned (`disclosure.sanitising.noisy_posterior`). This protects single records as well.
+    With `epsilon`, no draws are needed, only `model` and `data`. Totals of bounded features get discrete Gaussian
+    noise, which makes the release (epsilon, delta)-differentially private, and draws of a posterior that knows this
+    noise are returned (`disclosure.sanitising.noisy_posterior`). This protects single records as well.
 
     Args:
         release: draws that are never published themselves: a release from `bayesrecon.posteriors`, or any object or

@@ -22,8 +22,8 @@ class OfGuaranteedDraws(Kind):
 
     def opened(self, release: Release, coordinates: str) -> Release:
         raise BayesreconError(
-            f"{release.name} are draws of a posterior given noisy totals, so the equations of a posterior of records do "
-            "not hold; `recover` gives what the noisy totals say"
+            f"{release.name}: these draws are of a posterior given noisy totals, so the equations of a posterior of "
+            "records do not hold; `recover` gives what the noisy totals say"
         )
 
     def stated(self, release: Any, statistics: Any, knows: Knows) -> Recovery:
@@ -86,10 +86,7 @@ def rows_of(mechanism: Mechanism) -> tuple[Row, ...]:
     for name, values in found.items():
         low, high = np.quantile(np.nan_to_num(values[1:]), (0.025, 0.975))
         low = max(float(low), 0.0) if name.startswith(("n", "var(")) else float(low)
-        if np.ptp(values) == 0:  # the number of records that is public
-            rows.append(Row(name, float(values[0]), 0.0, low, float(high), visibility=1.0, verdict="determined"))
-        else:
-            rows.append(Row(name, float(values[0]), None, low, float(high), verdict="partly"))
+        rows.append(Row(name, float(values[0]), None, low, float(high), verdict="partly"))
     return tuple(rows)
 
 
