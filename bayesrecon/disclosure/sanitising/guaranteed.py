@@ -30,6 +30,7 @@ from bayesrecon.disclosure.sanitising.noisy_posterior import (
     CHAINS,
     DRAWS,
     Law,
+    covariance_at,
     drawn,
     law_of,
     start_of,
@@ -45,9 +46,10 @@ from bayesrecon.disclosure.sanitising.public_features import (
 )
 from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Progress, entry
+from bayesrecon.model import Model, Progress, PseudoData, entry
 from bayesrecon.releases import GuaranteedDraws
 from bayesrecon.results.guaranteed import Guaranteed, Mechanism, summaries
+from bayesrecon.results.plan import Price
 
 _Table = Mapping[str, ArrayLike]
 
@@ -211,6 +213,37 @@ def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mech
     release = GuaranteedDraws(flat, model, weights, chain, name=name, mechanism=mechanism.to_json())
     means, deviations = summaries(values)
     return Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings), release=release)
+
+
+def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Asked) -> Price:
+    """What a guarantee would cost, predicted from records like the private ones (Laplace approximation).
+
+    The divergence is that of the plain posterior from the published one, both taken as normal.
+
+    Args:
+        data: weighted records, such as those behind a posterior.
+        theta: `(T, d)`, draws of the plain posterior.
+    """
+    ranges, mean, d = public_ranges(model, asked.domain), theta.mean(axis=0), model.dimension
+    features, law, whole = _public(model, tuple(sorted(ranges.fields.items())), asked.replace)
+    records, weights = ranges.clipped(data.records), np.asarray(data.weights)
+    if features is None or law is None:
+        place = Place(model, ranges, response_of(model, ranges), mean)
+        share, times = 1 - STEPS * STEP_SHARE, asked.most_per_unit or (2 if asked.replace else 1)
+        typed = {k: v.astype(ranges.fields[k].domain.dtype) for k, v in records.items()}
+        sd = place.longest * times / (2 * share * asked.rho) ** 0.5
+        record = record_of(place, weights @ place.vectors(model, typed), sd)
+    else:
+        squared = features.squared_sensitivity(asked.replace) * (asked.most_per_unit or 1) ** 2
+        sd, totals = (squared / (2 * asked.rho)) ** 0.5, weights @ features.values(records)
+        record = {"noisy": totals[None], "centre": totals[~features.of_response][None], "sd": np.array([sd])}
+    start = np.concatenate([mean, np.zeros(whole.dimension - d)])
+    private, plain = covariance_at(whole, record, start)[:d, :d], np.atleast_2d(np.cov(theta.T))
+    nats = np.trace(np.linalg.solve(private, plain)) - d + np.linalg.slogdet(private)[1] - np.linalg.slogdet(plain)[1]
+    ratios = np.sqrt(np.diag(private) / np.diag(plain))
+    return Price(
+        asked.epsilon, asked.delta, dict(zip(model.coordinates, ratios.tolist(), strict=True)), float(nats / 2)
+    )
 
 
 def _ends(ranges: Ranges) -> dict[str, tuple[float, float]]:

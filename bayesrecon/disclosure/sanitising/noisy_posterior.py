@@ -271,6 +271,13 @@ def drawn(
     return best.x + theta @ root.T, divergences
 
 
+def covariance_at(whole: Model, record: Records, theta: np.ndarray) -> np.ndarray:
+    """Inverse of the curvature of minus the log density near its mode, `(d, d)`, as `drawn` starts from."""
+    one = {name: jnp.asarray(values)[0] for name, values in record.items()}
+    scales, vectors = np.linalg.eigh(np.nan_to_num(np.asarray(_functions(whole)[1](theta, one))))
+    return vectors / np.clip(scales, 1 / _WIDEST**2, None) @ vectors.T
+
+
 @lru_cache(8)
 def _functions(whole: Model) -> tuple[Callable[..., Any], Callable[..., Any], Model]:
     """Minus the log density with its gradient, its Hessian, and the model in whitened coordinates."""
