@@ -10,6 +10,7 @@ from .choosing import Outlying as Outlying
 from .data import Law as Law
 from .data import Table as Table
 from .data import table as table
+from .from_below import from_below as from_below
 from .inference import Game as Game
 from .learner import Functions as Functions
 from .learner import ScikitLearner as ScikitLearner

@@ -163,6 +163,27 @@ class Guaranteed(Result):
         return frame.rename_axis("parameter")
 
 
+def epsilon_of_shift(mu: float, delta: float = 1e-6) -> float:
+    """The epsilon at which shifting a normal distribution by mu standard deviations is (epsilon, delta)-private.
+
+        delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)
+
+    (Balle and Wang 2018, theorem 5).
+
+    >>> [round(epsilon_of_shift(mu), 1) for mu in (0.43, 1.6, 5.2)]
+    [1.9, 8.4, 37.5]
+    """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtr
+
+    def excess(epsilon: float) -> float:
+        first, second = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+        return float(ndtr(first) - math.exp(epsilon + float(log_ndtr(second)))) - delta
+
+    high = mu * (mu / 2 + 10.0)  # there delta is below the probability of ten standard deviations
+    return float(brentq(excess, 0.0, high)) if mu and excess(0.0) > 0 else 0.0
+
+
 def summaries(values: Mapping[str, np.ndarray]) -> tuple[dict[str, float], dict[str, float]]:
     """Means and standard deviations of draws by name."""
     return {k: float(v.mean()) for k, v in values.items()}, {k: float(v.std(ddof=1)) for k, v in values.items()}

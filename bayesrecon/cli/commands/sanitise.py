@@ -284,6 +284,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
         f"a record that the posterior predicts moves the release by {median:.2g} standard deviations in the median and "
         f"by up to {quantile:.2g} in 95 % of cases; the most influential one moves it by {largest:.2g}: single records "
         "are not hidden",
+        result.like_epsilon,
         *shifts,
         *([] if result.spent is None else [_account(result)]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),

@@ -82,8 +82,9 @@ def law_of(model: Model, features: Features) -> Law:
     inverse = np.linalg.inv(design[at])
     points, others = ({k: v[i] for k, v in records.items()} for i in (at, fresh))
     moments, elsewhere = (_moments_at(model, features, some) for some in (points, others))
+    constrained = jax.jit(model.constrain)
     for theta in rng.normal(size=(3, model.dimension)):
-        params = model.constrain(theta)
+        params = constrained(theta)
         for here, there in zip(moments(params), elsewhere(params), strict=True):
             expected = np.tensordot(design[fresh] @ inverse, np.asarray(here), 1)
             if not np.abs(expected - np.asarray(there)).max() <= _EXACT * (np.abs(np.asarray(there)).max() + 1e-9):
@@ -160,7 +161,7 @@ def _moments_at(model: Model, features: Features, points: Records) -> _Moments:
         weights = jax.nn.softmax(logs(params, responses) + mass, axis=1)
         return _mean_and_covariance(beside[:, None] * powers, weights)
 
-    return normal if is_normal else enumerated
+    return jax.jit(normal if is_normal else enumerated)
 
 
 def _top(features: Features) -> float:
