@@ -147,8 +147,8 @@ class Sanitised(Result):
         """What the typical shifts by a record would be in epsilon, in words."""
         median, quantile, largest = (f"{epsilon_of_shift(shift):.2g}" for shift in self.typical_shifts)
         return (
-            f"shifts of these sizes tell as much as differential privacy of epsilon {median}, {quantile} and {largest} at "
-            "delta 1e-6 may tell, but nothing is guaranteed: another record may move the release by more"
+            f"shifts of these sizes tell as much as differential privacy of epsilon {median}, {quantile} and {largest} "
+            "at delta 1e-6 may, but nothing is guaranteed: another record may move the release by more"
         )
 
     @property

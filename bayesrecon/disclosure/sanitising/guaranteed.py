@@ -139,7 +139,7 @@ def guaranteed(
         d, record = model.dimension, record_of(place, noisy, sd)
         at = zip(*np.triu_indices(d), strict=True)
         names = (*(f"gradient[{i + 1}]" for i in range(d)), *(f"curvature[{i + 1},{j + 1}]" for i, j in at))
-        sds = np.full(len(noisy), sd)
+        sds = np.repeat(sd, [d, len(noisy) - d])
     else:
         noisy, sd = noisy_totals(features, asked, table, noise)
         centre = start_of(law, noisy[~features.of_response], sd)
@@ -167,7 +167,7 @@ def _public(
     return features, law, with_totals(model, features, law, knows_count)
 
 
-def _local_totals(model: Model, ranges: Ranges, asked: Asked, table: _Table) -> tuple[Place, np.ndarray, float]:
+def _local_totals(model: Model, ranges: Ranges, asked: Asked, table: _Table) -> tuple[Place, np.ndarray, np.ndarray]:
     """A location, and noisy gradient and curvature there. With `noisy_totals`, this alone reads the data."""
     records = {k: v.astype(ranges.fields[k].domain.dtype) for k, v in ranges.clipped(table).items()}
     times = asked.most_per_unit or (2 if asked.replace else 1)
@@ -231,8 +231,8 @@ def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Asked) ->
         place = Place(model, ranges, response_of(model, ranges), mean)
         share, times = 1 - STEPS * STEP_SHARE, asked.most_per_unit or (2 if asked.replace else 1)
         typed = {k: v.astype(ranges.fields[k].domain.dtype) for k, v in records.items()}
-        sd = place.longest * times / (2 * share * asked.rho) ** 0.5
-        record = record_of(place, weights @ place.vectors(model, typed), sd)
+        sd = place.longest * times / (2 * share * asked.rho) ** 0.5 * place.units[[0, -1]]
+        record = record_of(place, place.units * (weights @ place.vectors(model, typed)), sd)
     else:
         squared = features.squared_sensitivity(asked.replace) * (asked.most_per_unit or 1) ** 2
         sd, totals = (squared / (2 * asked.rho)) ** 0.5, weights @ features.values(records)

@@ -37,6 +37,7 @@ STEPS, STEP_SHARE = 3, 1 / 12
 
 _POINTS = 2000  # public records that set metric and length
 _FARTHEST = 1.0  # length of a step in the metric: a unit changes a record's linear predictor by about its own scale
+_SHARE = 0.5  # largest length of the curvature's part of a vector, in that of the gradient's
 _MOST = 24  # coordinates: more of them have more totals than noise leaves room for
 _EXACT = 1e-6  # relative difference that counts as rounding
 
@@ -48,6 +49,7 @@ class Place:
         theta: the location, `(d,)`.
         root: `(d, d)`, G^(-1/2) with G the mean curvature of public records.
         longest: length to which a record's vector is shortened.
+        share: factor of the curvature in this vector, whose noise matters less.
     """
 
     def __init__(self, model: Model, ranges: Ranges, response: str, theta: np.ndarray):
@@ -65,6 +67,10 @@ class Place:
                 "available for it"
             )
         self.root = vectors / np.sqrt(scales) @ vectors.T
+        self.share, d = 1.0, len(theta)
+        rows = self.vectors(model, records)
+        slopes, curvatures = (float(np.linalg.norm(part, axis=1).max()) for part in (rows[:, :d], rows[:, d:]))
+        self.share = _SHARE * slopes / curvatures
         self.longest = float(np.linalg.norm(self.vectors(model, records), axis=1).max())
 
     def vectors(self, model: Model, records: Records) -> np.ndarray:
@@ -72,14 +78,15 @@ class Place:
         gradient, curvature = _derivatives(model, self.theta, records)
         at = np.triu_indices(len(self.theta))
         rows = np.concatenate(
-            [np.asarray(gradient) @ self.root, (self.root @ np.asarray(curvature) @ self.root)[:, *at]], axis=1
+            [np.asarray(gradient) @ self.root, self.share * (self.root @ np.asarray(curvature) @ self.root)[:, *at]],
+            axis=1,
         )
         return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
 
     def noisy(
         self, model: Model, records: Records, rho: float, times: int, below: Below | None = None
-    ) -> tuple[np.ndarray, float]:
-        """Noisy totals and the standard deviation of their noise.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Noisy totals of gradient and curvature, and the standard deviations `(2,)` of their noise.
 
         Sensitivity: a vector divided by `longest` has length at most one. Rounded to whole numbers in units of
         1 / GRID, its length is at most `GRID + sqrt(r) / 2` for r entries. `times` records change: as many as a unit
@@ -91,8 +98,15 @@ class Place:
         most = times * (GRID + math.isqrt(len(totals)) + 1)
         variance = Fraction(math.ceil(most**2 / (2 * Fraction(rho))))
         noise = discrete_gaussian if below is None else partial(discrete_gaussian, below=below)
-        unit = self.longest / GRID
-        return unit * np.array([total + noise(variance) for total in totals], float), unit * float(variance) ** 0.5
+        units = self.longest / GRID * self.units
+        noisy = np.array([total + noise(variance) for total in totals], float)
+        return units * noisy, units[[0, -1]] * float(variance) ** 0.5
+
+    @property
+    def units(self) -> np.ndarray:
+        """`(r,)`, what undoes the factor of the curvature."""
+        d = len(self.theta)
+        return np.concatenate([np.ones(d), np.full(d * (d + 1) // 2, 1 / self.share)])
 
 
 @partial(jax.jit, static_argnames="model")
@@ -132,7 +146,7 @@ def found_place(
         totals, sd = place.noisy(model, records, rho / STEPS, times, below)
         gradient, curvature = _unpacked(totals, len(theta))
         scales, vectors = np.linalg.eigh(curvature)
-        curvature = vectors * np.maximum(scales, 2 * sd * len(theta) ** 0.5) @ vectors.T
+        curvature = vectors * np.maximum(scales, 2 * sd[1] * len(theta) ** 0.5) @ vectors.T
         slope = gradient + place.root @ np.nan_to_num(np.asarray(jax.grad(prior)(theta)))
         curvature = curvature - place.root @ np.nan_to_num(np.asarray(jax.hessian(prior)(theta))) @ place.root
         step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
@@ -153,16 +167,17 @@ def with_curvature(model: Model) -> Model:
     at, size = np.triu_indices(d), d * (d + 1) // 2
 
     def log_lik_at(params: Params, record: Records) -> jax.Array:
-        packed = record["centre"] + record["sd"] * params["curvature in noise"]
+        of_gradient, of_curvature = record["sd"]
+        packed = record["centre"] + of_curvature * params["curvature in noise"]
         upper = jnp.zeros((d, d)).at[at].set(packed)
         curvature = upper + jnp.triu(upper, 1).T
         theta = model.unconstrain({name: params[name] for name in params if name != "curvature in noise"})
         moved = record["inverse root"] @ (theta - record["place"])
         rest = record["noisy"][:d] - curvature @ moved
-        of_curvature = -0.5 * jnp.sum(((record["noisy"][d:] - packed) / record["sd"]) ** 2)
+        told = -0.5 * jnp.sum(((record["noisy"][d:] - packed) / of_curvature) ** 2)
         determinant = 2 * jnp.log(jnp.diagonal(jnp.linalg.cholesky(curvature))).sum()
-        known = normal_log_density(rest, curvature + record["sd"] ** 2 * jnp.eye(d))
-        return of_curvature + known + BARRIER * determinant
+        known = normal_log_density(rest, curvature + of_gradient**2 * jnp.eye(d))
+        return told + known + BARRIER * determinant
 
     return Model(
         f"{model.name}, noisy curvature",
@@ -170,7 +185,7 @@ def with_curvature(model: Model) -> Model:
         {
             "noisy": Field((d + size,)),
             "centre": Field((size,)),
-            "sd": Field(),
+            "sd": Field((2,)),
             "place": Field((d,)),
             "inverse root": Field((d, d)),
         },
@@ -179,16 +194,16 @@ def with_curvature(model: Model) -> Model:
     )
 
 
-def record_of(place: Place, totals: np.ndarray, sd: float) -> Records:
+def record_of(place: Place, totals: np.ndarray, sd: np.ndarray) -> Records:
     """The one record of `with_curvature`."""
     d = len(place.theta)
     _, curvature = _unpacked(totals, d)
     scales, vectors = np.linalg.eigh(curvature)
-    near = vectors * np.maximum(scales, max(sd, 1e-3 * scales[-1])) @ vectors.T
+    near = vectors * np.maximum(scales, max(float(sd[1]), 1e-3 * scales[-1])) @ vectors.T
     return {
         "noisy": totals[None],
         "centre": near[np.triu_indices(d)][None],
-        "sd": np.array([sd]),
+        "sd": sd[None],
         "place": place.theta[None],
         "inverse root": np.linalg.inv(place.root)[None],
     }
