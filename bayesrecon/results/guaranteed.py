@@ -120,7 +120,7 @@ class Guaranteed(Result):
     spent_epsilon: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    release: "GuaranteedDraws | None" = field(default=None, compare=False)
+    release: "GuaranteedDraws | None" = field(default=None, init=False, compare=False)
 
     @property
     def headline(self) -> str:
@@ -141,10 +141,16 @@ class Guaranteed(Result):
             f"({ranges}); the posterior takes the noise into account, but not the clipping."
         )
 
+    def having(self, release: "GuaranteedDraws | None", **changes: Any) -> Self:
+        """The same result with these draws, and other changes."""
+        result = replace(self, **changes)
+        object.__setattr__(result, "release", release)
+        return result
+
     def hidden(self) -> Self:
         """The result of a trial, without the draws and everything else that was computed from the data."""
         blank = {"totals": (0.0,) * len(self.mechanism.totals)}
-        return replace(self, release=None, means={}, sds={}, mechanism=replace(self.mechanism, **blank))
+        return replace(self, means={}, sds={}, mechanism=replace(self.mechanism, **blank))
 
     def to_dict(self) -> Json:
         """Plain types only, without the draws."""

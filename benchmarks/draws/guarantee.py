@@ -103,7 +103,9 @@ Coverage of 95 % intervals in per cent, and the median width of the slope's inte
 {head}
 {table}
 
-Together, {100 * hits / sets:.1f} % of {sets} intervals hold their parameter.
+Together, {100 * hits / max(sets, 1):.1f} % of {sets} intervals hold their parameter.
+
+![One posterior without a guarantee and three with one](guarantee.png)
 
 ## Other covariates, and a range that does not hold the response
 
@@ -115,6 +117,42 @@ errors are exponential, and the range cuts off the largest of them.
 """
 
 
+def one_table() -> dict[str, list[float]]:
+    """Quantiles of the slope in the plain posterior of one table, and in posteriors with a guarantee."""
+    rng, n = np.random.default_rng(1), 5000
+    x = LAWS["normal"](rng, n)
+    y = 0.2 + 0.5 * x + 0.5 * rng.normal(size=n)
+    design = np.column_stack([np.ones(n), x])
+    fit, *_ = np.linalg.lstsq(design, y, rcond=None)
+    plain = rng.normal(fit[1], 0.5 * np.linalg.inv(design.T @ design)[1, 1] ** 0.5, DRAWS)
+    found = {"plain": plain}
+    for epsilon in (10.0, 3.0, 1.0):
+        with x64():
+            safe = guaranteed(line(), {"x": x, "y": y}, Asked(epsilon, DELTA, DOMAIN), draws=DRAWS)
+        assert safe.release is not None
+        found[f"epsilon {epsilon:g}"] = np.asarray(safe.release.theta)[:, 1]
+    levels = np.linspace(0.01, 0.99, 99)
+    return {name: np.quantile(values, levels).round(5).tolist() for name, values in found.items()}
+
+
+def draw(rows: dict[str, list[float]]) -> None:
+    """The picture of `one_table`."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from scipy.stats import gaussian_kde
+
+    figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+    grid = np.linspace(min(rows["epsilon 1"]), max(rows["epsilon 1"]), 400)
+    for name, values in rows.items():
+        axes.plot(grid, gaussian_kde(values)(grid), label=name)
+    axes.set(xlabel="slope", yticks=[], title="5,000 records: plain posterior, and posteriors with a guarantee")
+    axes.legend(frameon=False)
+    figure.savefig(STUDY.folder / "guarantee.png", dpi=150)
+    plt.close(figure)
+
+
 STUDY = Study(__file__, page)
 
 
@@ -123,6 +161,9 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=200)
     sets = STUDY.given(parser).sets
     rows = STUDY.kept()
+    if "picture" not in rows:
+        rows["picture"] = one_table()
+    draw(rows["picture"])
     for n in SIZES:
         for epsilon in EPSILONS:
             cell(rows, f"n {n}, epsilon {epsilon:g}", sets, lambda s, n=n, e=epsilon: one_set(s, n, e, "normal"))

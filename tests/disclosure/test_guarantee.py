@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import jsonschema
 import numpy as np
 import numpyro
 import pytest
@@ -24,6 +25,7 @@ from bayesrecon.games.from_below import composed, from_below, one_run
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.results.guaranteed import Guaranteed, Mechanism, epsilon_of_shift
+from bayesrecon.results.schemas import schema
 
 DOMAIN = {"x": (-1.0, 1.0), "y": (-4.0, 4.0)}
 DELTA = 1e-6
@@ -311,7 +313,7 @@ def found(model, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_draws_are_wider_than_the_plain_posterior_and_carry_their_noise(found, model):
+def test_draws_are_wider_than_the_plain_posterior_and_carry_their_noise(found, model, tmp_path):
     assert isinstance(found, Guaranteed)
     assert found.mechanism.totals[0] != 3000
     plain_sd = SIGMA / data(3000)["x"].std() / 3000**0.5
@@ -327,9 +329,9 @@ def test_draws_are_wider_than_the_plain_posterior_and_carry_their_noise(found, m
     for verb in (bayesrecon.diagnose, bayesrecon.reconstruct, bayesrecon.plan):
         with pytest.raises(BayesreconError, match="noisy totals"):
             verb(found.release)
-    back = bayesrecon.load_result  # a result is saved as others are
-    assert json.loads(json.dumps(found.to_dict()))["mechanism"]["epsilon"] == 2.0
-    assert back is not None
+    jsonschema.validate(json.loads(json.dumps(found.to_dict())), schema("Guaranteed"))
+    back = bayesrecon.load_result(found.save(tmp_path / "found.npz"))
+    assert (back.mechanism, back.release) == (found.mechanism, None)
 
 
 @pytest.mark.slow

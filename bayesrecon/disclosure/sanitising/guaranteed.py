@@ -184,6 +184,8 @@ def noisy_totals(
     squared = features.squared_sensitivity(asked.replace) * per_unit**2
     variance = features.variance(asked.rho, squared)
     totals = features.totals(features.ranges.clipped(table))
+    if asked.replace:  # n is public, and counts records with missing values as well
+        totals[0] = GRID * len(np.asarray(table[features.response]))
     exact = [asked.replace and name == "1" for name in features.names]
     noisy = [total + (0 if is_exact else noise(variance)) for total, is_exact in zip(totals, exact, strict=True)]
     return np.array(noisy, float) / GRID, float(variance) ** 0.5 / GRID
@@ -212,7 +214,8 @@ def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mech
     weights, name = np.full(len(flat), 1 / len(flat)), f"{model.name}, with a guarantee"
     release = GuaranteedDraws(flat, model, weights, chain, name=name, mechanism=mechanism.to_json())
     means, deviations = summaries(values)
-    return Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings), release=release)
+    result = Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings))
+    return result.having(release)
 
 
 def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Asked) -> Price:

@@ -213,7 +213,7 @@ def _guaranteed(
         after, notes = book.admit(whose, entry, budget)
         result = guaranteed(model, table, asked, draws=draws, progress=progress)
         stated = {"account": whose.account, "part": whose.part, "spent_rho": after.rho, "spent_epsilon": after.epsilon}
-        result = replace(result, **stated, warnings=(*result.warnings, *notes))
+        result = result.having(result.release, **stated, warnings=(*result.warnings, *notes))
         if accept is not None:
             accept(result)
         if dry_run:
