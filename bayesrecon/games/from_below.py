@@ -5,8 +5,8 @@ error a and type II error b the mechanism cannot be mu-GDP (Dong, Roth and Su 20
 
     Phi^-1(1 - a) - Phi^-1(b),
 
-and a Gaussian trade-off of this mu has a known epsilon at every delta. The test is chosen on the first half of the
-rounds, and upper Clopper-Pearson limits of its two errors are taken on the second half, so that the result is a lower
+and a Gaussian trade-off of this mu has a known epsilon at every delta. The test is chosen on the first quarter of
+the rounds, and upper Clopper-Pearson limits of its two errors are taken on the others, so that the result is a lower
 limit with the stated confidence. It presumes that the mechanism's trade-off is Gaussian, as that of Gaussian noise is;
 `epsilon_of_any` presumes nothing.
 """
@@ -24,8 +24,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.results.guaranteed import epsilon_of_shift
 
-_FEWEST = 20  # rounds of each kind in a half
-_THRESHOLDS = 50  # that are tried on the first half
+_FEWEST = 20  # rounds of each kind that choose a test
+_THRESHOLDS = 50  # that are tried
 _RIDGE = 1e-9  # relative, in the covariance of outputs
 
 
@@ -39,7 +39,7 @@ class FromBelow:
         epsilon: at this delta, of a Gaussian trade-off.
         epsilon_of_any: at this delta, whatever the trade-off: `log((1 - delta - b) / a)`.
         delta: delta.
-        rates: `{false positive rate: true positive rate}` of the test on the second half.
+        rates: `{false positive rate: true positive rate}` of the test on rounds that did not choose it.
         level: confidence of the limits.
     """
 
@@ -67,7 +67,7 @@ def from_below(
     """What outputs of a mechanism tell about one record at least.
 
     The test is linear in the outputs: the best one between two normal distributions with one covariance, fitted to the
-    first half of the rounds. The directions in which outputs differ may be many; half the rounds must be more.
+    first quarter of the rounds. Outputs may be many, but the rounds of this quarter must be more.
 
     Args:
         without: `(R, k)` or `(R,)`, outputs of R independent rounds without the record.
@@ -84,16 +84,16 @@ def from_below(
     >>> 0.9 < found.mu < 1.0, found.refutes(epsilon_of_shift(1.0, 1e-6))
     (True, False)
     """
-    halves = []
+    parts = []
     for outputs in (without, given):
         array = np.asarray(outputs, float)
         array = array[:, None] if array.ndim == 1 else array
-        halves.append((array[: len(array) // 2], array[len(array) // 2 :]))
-    (first, held), (second, other) = halves
+        parts.append((array[: len(array) // 4], array[len(array) // 4 :]))
+    (first, held), (second, other) = parts
     if min(map(len, (first, second))) < max(_FEWEST, 2 * first.shape[1]):
         raise BayesreconError(
-            f"{len(first)} rounds in half of them are too few for {first.shape[1]} outputs; play at least "
-            f"{2 * max(_FEWEST, 2 * first.shape[1])} of each kind"
+            f"{4 * len(first)} rounds are too few for {first.shape[1]} outputs; play at least "
+            f"{4 * max(_FEWEST, 2 * first.shape[1])} of each kind"
         )
     covariance = (np.cov(first.T) + np.cov(second.T)).reshape(first.shape[1], -1) / 2
     covariance = covariance + np.eye(len(covariance)) * max(_RIDGE * np.trace(covariance), 1e-300)

@@ -123,6 +123,10 @@ class Guaranteed(Result):
     release: "GuaranteedDraws | None" = field(default=None, init=False, compare=False)
 
     @property
+    def condition(self) -> str:
+        return "if the ranges were public knowledge"
+
+    @property
     def headline(self) -> str:
         return f"{self.model}: {self.draws} draws, {self.mechanism.words}"
 

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from dataclasses import replace
 from fractions import Fraction
 
 import jsonschema
@@ -62,12 +61,11 @@ def gaussian_epsilon(rho, delta):
 
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(5)])
 def test_the_noise_is_the_discrete_gaussian(variance):
-    values = [discrete_gaussian(variance, random.Random(7).randrange) for _ in range(1)]
     below = random.Random(7).randrange
-    values = np.array([discrete_gaussian(variance, below) for _ in range(4000)])
+    values = np.array([discrete_gaussian(variance, below) for _ in range(1500)])
     support = np.arange(-30, 31)
     mass = np.exp(-(support**2) / (2 * float(variance)))
-    expected = 4000 * mass / mass.sum()
+    expected = 1500 * mass / mass.sum()
     observed = np.array([(values == k).sum() for k in support])
     common = expected > 5
     assert ((observed - expected)[common] ** 2 / expected[common]).sum() < 2.5 * common.sum() + 10
@@ -104,6 +102,7 @@ def test_no_pair_of_records_moves_the_totals_by_more_than_the_sensitivity(featur
     assert 0.5 * features.squared_sensitivity(by_replacing) < largest <= features.squared_sensitivity(by_replacing)
 
 
+@pytest.mark.slow
 def test_indicators_of_levels_count_once():
     def by_group(g, y=None):
         mean = numpyro.sample("mean", dist.Normal(0, 1).expand((4,)).to_event(1))
@@ -113,9 +112,7 @@ def test_indicators_of_levels_count_once():
     model = bayesrecon.models.from_numpyro(by_group, {"g": (), "y": ()}, domain={"g": [0, 1, 2, 3]})
     with x64():
         found = finite_features(model, public_ranges(model, {"y": (-5, 5)}))
-        assert found.names == ("1", "g = 1", "g = 2", "g = 3", "y", "y * g = 1", "y * g = 2", "y * g = 3") or set(
-            found.names
-        ) >= {"1", "g = 1", "y"}
+        assert {"1", "g = 1", "g = 2", "g = 3", "y", "g = 3 * y"} <= set(found.names)
         assert found.squared_sensitivity(False) == 4  # 1, g, y, g y: one level of g at a time
         law_of(model, found)
 
@@ -170,15 +167,15 @@ def test_a_unit_counts_with_few_records_and_together(features):
 
 
 def worlds(features, rounds, release, epsilon=1.0):
-    """Outputs of a mechanism with and without one record, the most influential one."""
+    """Outputs `(rounds, 6)` of a mechanism without and with one record, the most influential one."""
     first = data(20)
-    second = {k: np.append(v, DOMAIN[k][1]) for k, v in first.items()}
+    second = {k: np.append(v, DOMAIN[k][k == "x"]) for k, v in first.items()}
     asked, rng = Asked(epsilon, DELTA, DOMAIN), np.random.default_rng(1)
 
     def noise(variance):
-        return round(rng.normal(0, math.sqrt(variance)))
+        return np.rint(rng.normal(0, math.sqrt(variance), rounds))  # of all rounds at once
 
-    return [np.array([release(asked, table, noise) for _ in range(rounds)]) for table in (first, second)]
+    return [release(asked, table, noise).T for table in (first, second)]
 
 
 def plain(features):
@@ -186,9 +183,9 @@ def plain(features):
 
 
 def test_the_mechanism_keeps_its_promise_and_the_audit_is_sharp(features):
-    found = from_below(*worlds(features, 4000, plain(features)))
+    found = from_below(*worlds(features, 100_000, plain(features)))
     assert not found.refutes(1.0)
-    assert found.epsilon > 0.6
+    assert found.epsilon > 0.8  # a normal distribution of this rho has 0.93
 
 
 def smaller(features):
@@ -196,21 +193,13 @@ def smaller(features):
 
 
 def clipped_after(features):
-    loose = replace(features, ranges=public_ranges_of(features, {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}))
-
     def release(asked, table, noise):
-        values = 2 * (np.asarray(table["y"]) + 1) / 2 - 1  # the range of y is not kept
-        rows = np.stack([np.ones_like(values), table["x"], values, table["x"] ** 2, table["x"] * values, values**2], 1)
-        assert loose.response == "y"
-        sd = noisy_totals(features, asked, table, lambda variance: 0)[1]
-        noisy = rows.sum(axis=0) + np.array([noise(Fraction(GRID**2 * sd**2)) for _ in range(6)]) / GRID
-        return np.clip(noisy, -200, 200)
+        x, y = (np.asarray(table[k]) for k in DOMAIN)  # y is said to lie in [-1, 1]
+        totals = np.stack([np.ones_like(y), x, y, x * x, x * y, y * y]).sum(axis=1)
+        variance = features.variance(asked.rho, features.squared_sensitivity(False))
+        return np.clip(totals[:, None] + np.array([noise(variance) for _ in totals]) / GRID, -50, 50)
 
     return release
-
-
-def public_ranges_of(features, domain):
-    return type(features.ranges)({k: features.ranges.fields[k] for k in domain})
 
 
 def reused(features):
@@ -242,26 +231,24 @@ def from_the_data(features):
 
 @pytest.mark.parametrize("bug", [smaller, clipped_after, reused, from_the_data])
 def test_a_planted_bug_is_caught(features, bug):
-    assert from_below(*worlds(features, 2000, bug(features))).refutes(1.0)
+    assert from_below(*worlds(features, 20_000, bug(features))).refutes(1.0)
 
 
 def test_noise_in_floating_point_is_told_by_the_values_that_it_reaches(features):
-    """Totals with floating-point noise reveal the data by their last digits; totals on a grid do not."""
+    """Mironov's attack: floating-point numbers near one are multiples of 2^-53, those near zero are not."""
+    noise = np.random.default_rng(0).laplace(size=1000) * 1e-3
 
-    def attack(outputs):
-        """The share of outputs that lie on the grid of whole units."""
-        return np.mean(np.asarray(outputs) * GRID == np.rint(np.asarray(outputs) * GRID))
+    def share_on(grid, outputs):
+        return np.mean(np.asarray(outputs) / grid % 1 == 0)
 
-    rng = np.random.default_rng(0)
-    exact = noisy_totals(features, Asked(1.0, DELTA, DOMAIN), data(20), lambda variance: 0)[0]
-    on_grid = [noisy_totals(features, Asked(1.0, DELTA, DOMAIN), data(20), discrete_gaussian)[0] for _ in range(3)]
-    assert attack(on_grid) == 1
-    assert attack(exact + rng.normal(size=(50, 6)) * 3) < 0.01
-    # The attack of Mironov: small noise y in floating point makes total + y a multiple of the total's last digit.
-    for total, other in ((1.0, 1e-9),):
-        reached = total + rng.laplace(size=1000) * 1e-3
-        assert np.mean((reached / np.spacing(total) * 2) % 1 == 0) == 1
-        assert np.mean(((other + rng.laplace(size=1000) * 1e-3) / np.spacing(total) * 2) % 1 == 0) < 0.1
+    assert share_on(2.0**-53, 1.0 + noise) == 1
+    assert share_on(2.0**-53, 0.0 + noise) < 0.1
+    first, second = data(20), data(21)
+    asked = Asked(1.0, DELTA, DOMAIN)
+    for table in (first, second):  # with whole numbers, both data sets reach the same values
+        outputs = [noisy_totals(features, asked, table, discrete_gaussian)[0] for _ in range(5)]
+        assert share_on(1 / GRID, outputs) == 1
+        assert share_on(2 / GRID, outputs) < 1
 
 
 def test_one_run_and_compositions():
@@ -298,7 +285,7 @@ def test_epsilons_add_up_in_rho_and_never_to_a_worth(tmp_path):
             book.enter_guarantee(Whose(part=month), Guarantee(one.rho / 10, DELTA), "model", None)
         assert book.guaranteed(anybody).rho == pytest.approx(2.1 * one.rho)
         mixed = book.guaranteed(anybody, Guarantee(one.rho, DELTA, replace=True))
-        assert mixed.rho == pytest.approx(9 * one.rho)  # a replacement is a removal and an addition
+        assert mixed.rho == pytest.approx(9.4 * one.rho)  # a replacement is a removal and an addition
         assert mixed.replace
 
 

@@ -53,6 +53,7 @@ class OfGuaranteedDraws(Kind):
                 ),
             ),
             seconds=time.perf_counter() - start,
+            presumes="if the noise is what the file says",
         )
 
 
