@@ -37,6 +37,7 @@ STEPS, STEP_SHARE = 3, 1 / 12
 
 _POINTS = 2000  # public records that set metric and length
 _FARTHEST = 1.0  # length of a step in the metric: a unit changes a record's linear predictor by about its own scale
+_NEAR_ZERO = 1e-3  # size of the starting point
 _SHARE = 0.5  # largest length of the curvature's part of a vector, in that of the gradient's
 _MOST = 24  # coordinates: more of them have more totals than noise leaves room for
 _EXACT = 1e-6  # relative difference that counts as rounding
@@ -139,7 +140,8 @@ def found_place(
     model: Model, ranges: Ranges, response: str, records: Records, rho: float, times: int, below: Below | None = None
 ) -> Place:
     """A location near the mode, by Newton steps from noisy totals, which spend rho in equal shares."""
-    theta = np.zeros(model.dimension)
+    # Not zero itself, where derivatives of `abs` and `max` in a density may be those of one side.
+    theta = _NEAR_ZERO * public_stream("start of a location").normal(size=model.dimension)
     prior = jax.jit(lambda t: model.log_prior(t) + model.log_det(t))
     for _ in range(STEPS):
         place = Place(model, ranges, response, theta)
