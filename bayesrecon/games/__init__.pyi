@@ -10,7 +10,6 @@ from .choosing import Outlying as Outlying
 from .data import Law as Law
 from .data import Table as Table
 from .data import table as table
-from .from_below import from_below as from_below
 from .inference import Game as Game
 from .learner import Functions as Functions
 from .learner import ScikitLearner as ScikitLearner
@@ -20,6 +19,7 @@ from .learners.neighbours import Neighbours as Neighbours
 from .learners.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
 from .learners.output_perturbation import OutputPerturbation as OutputPerturbation
 from .learners.posterior_draw import PosteriorDraw as PosteriorDraw
+from .lower_limits import from_below as from_below
 from .mechanism import Retrain as Retrain
 from .members.lira import LiRA as LiRA
 from .members.loss_threshold import LossThreshold as LossThreshold

@@ -20,7 +20,7 @@ from bayesrecon.disclosure.sanitising.ledger import Guarantee, Whose, opened_led
 from bayesrecon.disclosure.sanitising.noisy_posterior import law_of
 from bayesrecon.disclosure.sanitising.public_features import GRID, finite_features, public_ranges
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.from_below import composed, from_below, one_run
+from bayesrecon.games.lower_limits import composed, from_below, one_run
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.results.guaranteed import Guaranteed, Mechanism, epsilon_of_shift

@@ -107,7 +107,7 @@ def public_ranges(model: Model, stated: Mapping[str, object] | None) -> Ranges:
             low, high = max(domain.low, field.domain.low), min(domain.high, field.domain.high)
             levels = [v for v in field.domain.levels if low <= v <= high]
             domain = Domain("levels", levels=tuple(levels)) if levels else Domain("integer", np.ceil(low), high // 1)
-        if not 0 < domain.width < np.inf:
+        if not 0 < domain.width < np.inf or domain.presumed:
             missing.append(name)
         fields[name] = Field(field.shape, domain)
     if missing:
