@@ -19,7 +19,6 @@ from .learners.neighbours import Neighbours as Neighbours
 from .learners.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
 from .learners.output_perturbation import OutputPerturbation as OutputPerturbation
 from .learners.posterior_draw import PosteriorDraw as PosteriorDraw
-from .lower_limits import from_below as from_below
 from .mechanism import Retrain as Retrain
 from .members.lira import LiRA as LiRA
 from .members.loss_threshold import LossThreshold as LossThreshold

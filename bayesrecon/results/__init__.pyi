@@ -4,7 +4,6 @@ from .deletion import DeletionInference as DeletionInference
 from .deletion import Inversion as Inversion
 from .deletion import MissingRecord as MissingRecord
 from .diagnosis import Diagnosis as Diagnosis
-from .guaranteed import Guaranteed as Guaranteed
 from .input_estimate import InputEstimate as InputEstimate
 from .matched import Matched as Matched
 from .reconstruction import Reconstruction as Reconstruction

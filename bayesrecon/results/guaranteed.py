@@ -15,8 +15,6 @@ from bayesrecon.results.base import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from bayesrecon.releases import GuaranteedDraws
-
 ATTRIBUTE = "bayesrecon_guaranteed"
 """The attribute that marks a file of such draws, and holds their `Mechanism`."""
 
@@ -120,7 +118,7 @@ class Guaranteed(Result):
     spent_epsilon: float | None = None
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    release: "GuaranteedDraws | None" = field(default=None, init=False, compare=False)
+    release: Any = field(default=None, init=False, compare=False)
 
     @property
     def condition(self) -> str:
@@ -145,7 +143,7 @@ class Guaranteed(Result):
             f"({ranges}); the posterior takes the noise into account, but not the clipping."
         )
 
-    def having(self, release: "GuaranteedDraws | None", **changes: Any) -> Self:
+    def having(self, release: Any, **changes: Any) -> Self:
         """The same result with these draws, and other changes."""
         result = replace(self, **changes)
         object.__setattr__(result, "release", release)
