@@ -165,7 +165,7 @@ class GuaranteedDraws(PosteriorDraws):
     """Draws from a posterior given noisy totals, with a guarantee of differential privacy.
 
     Args:
-        mechanism: JSON of a `results.guaranteed.Mechanism`.
+        mechanism: JSON of a `results.mechanism.Mechanism`.
     """
 
     what: ClassVar[str] = "posterior draws that know their noise"

@@ -22,7 +22,7 @@ from scipy.stats import norm
 from bayesrecon.disclosure.sanitising.discrete_noise import epsilon_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson
-from bayesrecon.results.guaranteed import epsilon_of_shift
+from bayesrecon.results.mechanism import epsilon_of_shift
 
 _FEWEST = 20  # rounds of each kind that choose a test
 _THRESHOLDS = 50  # that are tried

@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
-from bayesrecon.results.guaranteed import epsilon_of_shift
+from bayesrecon.results.mechanism import epsilon_of_shift
 
 if TYPE_CHECKING:
     from pandas import DataFrame

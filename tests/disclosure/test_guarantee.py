@@ -23,7 +23,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.lower_limits import composed, from_below, one_run
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
-from bayesrecon.results.guaranteed import Guaranteed, Mechanism, epsilon_of_shift
+from bayesrecon.results.guaranteed import Guaranteed
+from bayesrecon.results.mechanism import Mechanism, epsilon_of_shift
 from bayesrecon.results.schemas import schema
 
 DOMAIN = {"x": (-1.0, 1.0), "y": (-4.0, 4.0)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.guaranteed import Mechanism
+from bayesrecon.results.mechanism import Mechanism
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # the limits of e-mail addresses bound the search
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")

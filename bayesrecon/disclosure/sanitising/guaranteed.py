@@ -48,7 +48,8 @@ from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress, PseudoData, entry
 from bayesrecon.releases import GuaranteedDraws
-from bayesrecon.results.guaranteed import Guaranteed, Mechanism, summaries
+from bayesrecon.results.guaranteed import Guaranteed, summaries
+from bayesrecon.results.mechanism import Mechanism
 from bayesrecon.results.plan import Price
 
 _Table = Mapping[str, ArrayLike]

@@ -21,7 +21,7 @@ from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.domains import Domain, Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records, entry, simulated
-from bayesrecon.results.guaranteed import LEVEL, TIMES
+from bayesrecon.results.mechanism import LEVEL, TIMES
 from bayesrecon.stated_domains import domains_of
 
 GRID = 2**16

@@ -10,7 +10,7 @@ from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import GuaranteedDraws, Release
-from bayesrecon.results.guaranteed import LEVEL, TIMES, Mechanism
+from bayesrecon.results.mechanism import LEVEL, TIMES, Mechanism
 from bayesrecon.results.recovery import Recovery, Row
 
 _SAMPLES = 20_000  # of the noise: enough for the ends of an interval to two digits
