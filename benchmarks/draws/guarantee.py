@@ -89,7 +89,7 @@ def line_of(name: str, row: dict[str, Any]) -> str:
 
 
 def page(rows: dict[str, Any]) -> str:
-    cells = {name: row for name, row in rows.items() if "hits" in row}
+    cells = {name: row for name, row in rows.items() if row.get("sets")}
     head = "| cell | sets | intercept | slope | log sigma | 99 % interval, slope | width |\n" + "|---" * 7 + "|"
     main = {name: row for name, row in cells.items() if name.startswith("n ")}
     hits, sets = (sum(x) for x in zip(*((sum(r["hits"]), 3 * r["sets"]) for r in main.values()), strict=True))
@@ -164,11 +164,11 @@ def main() -> None:
     if "picture" not in rows:
         rows["picture"] = one_table()
     draw(rows["picture"])
+    for law in ("three values", "skewed"):
+        cell(rows, f"covariate: {law}, n 2000, epsilon 2", sets, lambda s, law=law: one_set(s, 2000, 2.0, law))
     for n in SIZES:
         for epsilon in EPSILONS:
             cell(rows, f"n {n}, epsilon {epsilon:g}", sets, lambda s, n=n, e=epsilon: one_set(s, n, e, "normal"))
-    for law in ("three values", "skewed"):
-        cell(rows, f"covariate: {law}, n 2000, epsilon 2", sets, lambda s, law=law: one_set(s, 2000, 2.0, law))
     for n in (2000, 50_000):
         cell(rows, f"clipped response, n {n}, epsilon 10", sets, lambda s, n=n: one_set(s, n, 10.0, "normal", True))
     STUDY.keep(rows)

@@ -293,6 +293,27 @@ def test_epsilons_add_up_in_rho_and_never_to_a_worth(tmp_path):
 # The posterior that knows the noise, and what reads it
 
 
+WHOLE = Mechanism(1.0, DELTA, 0.02, "add or remove a record", ("1", "y"), {"y": (0.0, 1.0)}, (10.0, 2.0), (3.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-2],
+        lambda text: text.replace("[10.0, 2.0]", "[10.0]"),
+        lambda text: text.replace("10.0", "NaN"),
+        lambda text: text.replace("10.0", '"10"'),
+        lambda text: text.replace('"rho"', '"more"'),
+        lambda text: text.replace("[0.0, 1.0]", "[0.0]"),
+        lambda text: "[" * 100_000,
+    ],
+)
+def test_a_damaged_attribute_is_refused(damage):
+    assert Mechanism.from_json(WHOLE.to_json()) == WHOLE
+    with pytest.raises(BayesreconError, match="is damaged"):
+        Mechanism.from_json(damage(WHOLE.to_json()))
+
+
 @pytest.fixture(scope="module")
 def found(model, tmp_path_factory):
     ledger = tmp_path_factory.mktemp("book") / "ledger.json"

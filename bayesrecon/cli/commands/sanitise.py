@@ -80,7 +80,8 @@ def sanitise(
         int | None, typer.Option(help="Number of draws to publish; default a quarter of them.")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Largest total worth of all releases of the account; kept until stated anew.")
+        float | None,
+        typer.Option(help="Largest total worth of the account, with --epsilon its largest epsilon; kept until stated anew."),
     ] = None,
     account: Annotated[
         str | None, typer.Option(help="The data are about other people, who are in no other account.")
