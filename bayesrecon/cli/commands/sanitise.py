@@ -81,7 +81,7 @@ def sanitise(
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Largest total worth of the account, with --epsilon its largest epsilon; kept until stated anew."),
+        typer.Option(help="Largest total worth of the account, or epsilon; kept until stated anew."),
     ] = None,
     account: Annotated[
         str | None, typer.Option(help="The data are about other people, who are in no other account.")
