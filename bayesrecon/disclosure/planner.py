@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.diagnostics import Z95
-from bayesrecon.disclosure.sanitising.guaranteed import Asked, price_of
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, price_of
 from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.public_features import public_ranges
 from bayesrecon.disclosure.sanitising.supported import (
@@ -105,7 +105,7 @@ def plan(
     epsilons, delta = np.atleast_1d(knows.pop("epsilon", None) or []).tolist(), knows.pop("delta", None)
     if bool(epsilons) != (delta is not None):
         raise BayesreconError("epsilon= and delta= belong together, e.g. epsilon=(0.5, 1, 3) and delta=1e-6")
-    promises = [Asked(epsilon, delta, knows.get("domain")) for epsilon in epsilons if delta is not None]
+    promises = [Promise(epsilon, delta, knows.get("domain")) for epsilon in epsilons if delta is not None]
     for promise in promises[:1]:
         public_ranges(release.model, promise.domain)  # refused before anything is computed
     attacker = cast(Knows, knows)

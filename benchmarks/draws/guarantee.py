@@ -16,7 +16,7 @@ import numpyro.distributions as dist
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising.discrete_noise import discrete_gaussian
-from bayesrecon.disclosure.sanitising.guaranteed import Asked, guaranteed
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, guaranteed
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.model import Model
 from bayesrecon.precision import x64
@@ -57,7 +57,7 @@ def one_set(seed: int, n: int, epsilon: float, law: str, skew: bool = False) -> 
     errors = rng.gamma(1.0, 1.0, n) - 1 if skew else rng.normal(size=n)
     y = coef[0] + coef[1] * x + sigma * errors
     with x64():
-        asked = Asked(epsilon, DELTA, {**DOMAIN, "y": (-2.0, 1.8)} if skew else DOMAIN)
+        asked = Promise(epsilon, DELTA, {**DOMAIN, "y": (-2.0, 1.8)} if skew else DOMAIN)
         found = guaranteed(line(), {"x": x, "y": y}, asked, draws=DRAWS, noise=discrete_gaussian)
     assert found.release is not None
     theta = np.asarray(found.release.theta)
@@ -128,7 +128,7 @@ def one_table() -> dict[str, list[float]]:
     found = {"plain": plain}
     for epsilon in (10.0, 3.0, 1.0):
         with x64():
-            safe = guaranteed(line(), {"x": x, "y": y}, Asked(epsilon, DELTA, DOMAIN), draws=DRAWS)
+            safe = guaranteed(line(), {"x": x, "y": y}, Promise(epsilon, DELTA, DOMAIN), draws=DRAWS)
         assert safe.release is not None
         found[f"epsilon {epsilon:g}"] = np.asarray(safe.release.theta)[:, 1]
     levels = np.linspace(0.01, 0.99, 99)

@@ -15,12 +15,15 @@ from scipy.stats import norm
 import bayesrecon
 from bayesrecon.disclosure.sanitising import guaranteed as guaranteeing
 from bayesrecon.disclosure.sanitising.discrete_noise import discrete_gaussian, epsilon_of, rho_of
-from bayesrecon.disclosure.sanitising.guaranteed import Asked, noisy_totals
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, noisy_totals
 from bayesrecon.disclosure.sanitising.ledger import Guarantee, Whose, opened_ledger
 from bayesrecon.disclosure.sanitising.noisy_posterior import law_of
 from bayesrecon.disclosure.sanitising.public_features import GRID, finite_features, public_ranges
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.lower_limits import composed, from_below, one_run
+from bayesrecon.games import OutputPerturbation
+from bayesrecon.games.data import Records
+from bayesrecon.games.lower_limits import composed, from_below, mechanism_from_below, one_run
+from bayesrecon.games.private import minimiser
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.results.guaranteed import Guaranteed
@@ -147,7 +150,7 @@ def test_nothing_that_is_said_depends_on_the_values(features):
     clean, wild = data(50), data(50)
     wild["y"][:3] = [np.inf, -1e300, 1e9]
     wild["x"][4] = np.nan
-    asked = Asked(1.0, DELTA, DOMAIN)
+    asked = Promise(1.0, DELTA, DOMAIN)
     (one, sd), (other, same) = (noisy_totals(features, asked, table, lambda variance: 0) for table in (clean, wild))
     assert sd == same
     assert one[0] == 50
@@ -157,9 +160,9 @@ def test_nothing_that_is_said_depends_on_the_values(features):
 
 def test_a_unit_counts_with_few_records_and_together(features):
     table = {**data(90), "person": np.repeat(np.arange(9), 10)}
-    asked = Asked(1.0, DELTA, DOMAIN, unit="person", most_per_unit=3)
+    asked = Promise(1.0, DELTA, DOMAIN, unit="person", most_per_unit=3)
     assert len(asked.counted(table)["x"]) == 27
-    _, of_a_record = noisy_totals(features, Asked(1.0, DELTA, DOMAIN), table, lambda variance: 0)
+    _, of_a_record = noisy_totals(features, Promise(1.0, DELTA, DOMAIN), table, lambda variance: 0)
     _, of_a_person = noisy_totals(features, asked, asked.counted(table), lambda variance: 0)
     assert of_a_person == pytest.approx(3 * of_a_record)
 
@@ -171,7 +174,7 @@ def worlds(features, rounds, release, epsilon=1.0):
     """Outputs `(rounds, 6)` of a mechanism without and with one record, the most influential one."""
     first = data(20)
     second = {k: np.append(v, DOMAIN[k][k == "x"]) for k, v in first.items()}
-    asked, rng = Asked(epsilon, DELTA, DOMAIN), np.random.default_rng(1)
+    asked, rng = Promise(epsilon, DELTA, DOMAIN), np.random.default_rng(1)
 
     def noise(variance):
         return np.rint(rng.normal(0, math.sqrt(variance), rounds))  # of all rounds at once
@@ -245,11 +248,25 @@ def test_noise_in_floating_point_is_told_by_the_values_that_it_reaches(features)
     assert share_on(2.0**-53, 1.0 + noise) == 1
     assert share_on(2.0**-53, 0.0 + noise) < 0.1
     first, second = data(20), data(21)
-    asked = Asked(1.0, DELTA, DOMAIN)
+    asked = Promise(1.0, DELTA, DOMAIN)
     for table in (first, second):  # with whole numbers, both data sets reach the same values
         outputs = [noisy_totals(features, asked, table, discrete_gaussian)[0] for _ in range(5)]
         assert share_on(1 / GRID, outputs) == 1
         assert share_on(2 / GRID, outputs) < 1
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+def test_a_private_learner_is_audited_from_below(scale):
+    """One that divides its noise by fifty is refuted."""
+
+    def mechanism(records, seed):
+        best = minimiser(learner.signed(records), learner.penalty, 0.0, learner.tolerance)
+        return best + scale * (learner.fit(records, 2, seed).theta - best)
+
+    learner, x = OutputPerturbation(epsilon=2.0, penalty=0.1), np.linspace(-1, 1, 20)[:, None]
+    one, other = (Records(x, np.r_[np.ones(19, int), last]) for last in (0, 1))
+    found = mechanism_from_below(mechanism, one, other, 400)
+    assert found.refutes(2.0) is (scale < 1)
 
 
 def test_one_run_and_compositions():
@@ -370,7 +387,7 @@ def test_intervals_cover(model):
         x = rng.uniform(-1, 1, 2000)
         table = {"x": x, "y": coef[0] + coef[1] * x + sigma * rng.normal(size=2000)}
         with x64():
-            theta = guaranteeing.guaranteed(model, table, Asked(1.0, DELTA, {**DOMAIN, "y": (-12, 12)})).release.theta
+            theta = guaranteeing.guaranteed(model, table, Promise(1.0, DELTA, {**DOMAIN, "y": (-12, 12)})).release.theta
         low, high = np.quantile(np.asarray(theta), (0.025, 0.975), axis=0)
         truth = np.array([*coef, np.log(sigma)])
         hits += ((low <= truth) & (truth <= high)).sum()

@@ -56,7 +56,7 @@ _Table = Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Promise:
     """What is asked for, all of it public.
 
     Attributes:
@@ -114,7 +114,7 @@ class Asked:
 def guaranteed(
     model: Model,
     table: _Table,
-    asked: Asked,
+    asked: Promise,
     *,
     draws: int | None = None,
     noise: Callable[..., int] = discrete_gaussian,
@@ -168,7 +168,7 @@ def _public(
     return features, law, with_totals(model, features, law, knows_count)
 
 
-def _local_totals(model: Model, ranges: Ranges, asked: Asked, table: _Table) -> tuple[Place, np.ndarray, np.ndarray]:
+def _local_totals(model: Model, ranges: Ranges, asked: Promise, table: _Table) -> tuple[Place, np.ndarray, np.ndarray]:
     """A location, and noisy gradient and curvature there. With `noisy_totals`, this alone reads the data."""
     records = {k: v.astype(ranges.fields[k].domain.dtype) for k, v in ranges.clipped(table).items()}
     times = asked.most_per_unit or (2 if asked.replace else 1)
@@ -178,7 +178,7 @@ def _local_totals(model: Model, ranges: Ranges, asked: Asked, table: _Table) -> 
 
 
 def noisy_totals(
-    features: Features, asked: Asked, table: _Table, noise: Callable[..., int]
+    features: Features, asked: Promise, table: _Table, noise: Callable[..., int]
 ) -> tuple[np.ndarray, float]:
     """Totals with noise, `(r,)`, and the noise's standard deviation. This alone reads the data."""
     per_unit = 1 if asked.most_per_unit is None else asked.most_per_unit
@@ -192,7 +192,7 @@ def noisy_totals(
     return np.array(noisy, float) / GRID, float(variance) ** 0.5 / GRID
 
 
-def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mechanism, asked: Asked) -> Guaranteed:
+def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mechanism, asked: Promise) -> Guaranteed:
     """The result of draws `(chains, draws, d)`."""
     chains, length, d = theta.shape
     flat, chain = theta.reshape(-1, d), np.repeat(np.arange(1, chains + 1), length)
@@ -219,7 +219,7 @@ def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mech
     return result.having(release)
 
 
-def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Asked) -> Price:
+def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Promise) -> Price:
     """What a guarantee would cost, predicted from records like the private ones (Laplace approximation).
 
     The divergence is that of the plain posterior from the published one, both taken as normal.

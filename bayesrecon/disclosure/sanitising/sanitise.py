@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising import ledger as ledgers
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
-from bayesrecon.disclosure.sanitising.guaranteed import Asked as Promise
-from bayesrecon.disclosure.sanitising.guaranteed import guaranteed
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, guaranteed
 from bayesrecon.disclosure.sanitising.ledger import Asked
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
 from bayesrecon.disclosure.sanitising.secret import (
