@@ -159,6 +159,20 @@ class PosteriorDraws(Release):
         )
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
+class GuaranteedDraws(PosteriorDraws):
+    """Draws from a posterior given noisy totals, with a guarantee of differential privacy.
+
+    Args:
+        mechanism: JSON of a `results.mechanism.Mechanism`.
+    """
+
+    what: ClassVar[str] = "posterior draws that know their noise"
+
+    mechanism: str = field(default="", kw_only=True, metadata=_STATIC)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class OneAtom(Release):
     """A parameter that is stationary for the data: `theta (1, d)`, a Dirac mass."""

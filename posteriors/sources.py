@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 
 import jax
@@ -16,7 +17,7 @@ from bayesrecon.models.registry import load
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import PosteriorDraws, TrainedParameter
+from bayesrecon.releases import GuaranteedDraws, PosteriorDraws, TrainedParameter
 
 
 def from_draws(
@@ -128,6 +129,9 @@ def accepted_draws(
         name=name or draws.name,
         notes=tuple(notes),
     )
+    if (mechanism := draws.attributes.get("bayesrecon_guaranteed")) is not None:
+        same = {f.name: getattr(release, f.name) for f in fields(release)}
+        release = GuaranteedDraws(**same, mechanism=mechanism)
     positions = np.flatnonzero(~dropped)
     return (release if draw_weights is None else weighted(release, draw_weights, positions)), positions
 

@@ -42,7 +42,9 @@ from bayesrecon.auditing.table_remedies import TableOptions, table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import recovered
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, Knows, of_model
 from bayesrecon.model import Model, Progress
@@ -331,15 +333,19 @@ def _stages(
     warnings += release.notes
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
-        problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
-        reference = problem.reference
+        if kind_of(release).states:
+            recovery = recovered(release, **knows)
+            findings += filter(None, [draws_finding(recovery, None, thresholds)])
+        else:
+            problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
+            reference = problem.reference
+            finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
+            if finding is not None:
+                findings.append(_open_draws(finding, release, problem, recovery, key))
+            dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
+            findings += dominated
+            warnings += unseen
         warnings += recovery.warnings
-        finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
-        if finding is not None:
-            findings.append(_open_draws(finding, release, problem, recovery, key))
-        dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
-        findings += dominated
-        warnings += unseen
         untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))

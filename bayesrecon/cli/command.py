@@ -59,7 +59,11 @@ ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "
 
 
 TYPED = {
-    **{name: f"--{name}" for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model")},
+    **{
+        name: f"--{name}"
+        for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model", "epsilon", "delta")
+    },
+    **{"domain": "--domain", "replace": "--replace", "unit": "--unit", "most_per_unit": "--most-per-unit"},
     "draws": "--keep-draws",
 }
 """What is typed for a keyword of `bayesrecon.sanitise`."""

@@ -14,7 +14,9 @@ import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.diagnostics import Z95
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, price_of
 from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, ledger_path, opened_ledger
+from bayesrecon.disclosure.sanitising.public_features import public_ranges
 from bayesrecon.disclosure.sanitising.supported import (
     LEAST_WORTH,
     check_worth,
@@ -31,7 +33,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws, Release
-from bayesrecon.results.plan import Outlook, Plan, Series
+from bayesrecon.results.plan import Outlook, Plan, Price, Series
 from bayesrecon.verbs.verb import verb
 
 
@@ -41,10 +43,13 @@ class PlanKnows(Knows, total=False):
     Attributes:
         releases: number of sanitised releases that are to come, such as 60 of 60 months. The plan says what worth each
             may have.
+        epsilon, delta: guarantees of differential privacy whose prices are predicted, with `domain`.
         budget, account, ledger: as in `sanitise`, with `releases`. If no budget is known, the smallest one is planned.
     """
 
     releases: int | None
+    epsilon: float | Sequence[float] | None
+    delta: float | None
     budget: float | None
     account: str | None
     ledger: str | Path | None
@@ -97,6 +102,12 @@ def plan(
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     releases, budget = knows.pop("releases", None), knows.pop("budget", None)
     account, ledger = knows.pop("account", None), knows.pop("ledger", None)
+    epsilons, delta = np.atleast_1d(knows.pop("epsilon", None) or []).tolist(), knows.pop("delta", None)
+    if bool(epsilons) != (delta is not None):
+        raise BayesreconError("epsilon= and delta= belong together, e.g. epsilon=(0.5, 1, 3) and delta=1e-6")
+    promises = [Promise(epsilon, delta, knows.get("domain")) for epsilon in epsilons if delta is not None]
+    for promise in promises[:1]:
+        public_ranges(release.model, promise.domain)  # refused before anything is computed
     attacker = cast(Knows, knows)
     if releases is None and any(value is not None for value in (budget, account, ledger)):
         raise BayesreconError("budget=, account= and ledger= are for releases to come: state releases=, e.g. 12")
@@ -138,7 +149,11 @@ def plan(
         for i, row in enumerate(rows)
     )
     warnings = (*found.warnings, *unsaid)
-    return Plan(release.name, problem.release.size, outlooks, failures, warnings, release.model.name, series)
+    prices: tuple[Price, ...] = ()
+    if promises and not failures:
+        theta = np.asarray(problem.release.theta)
+        prices = tuple(price_of(release.model, problem.solved.pseudo, theta, promise) for promise in promises)
+    return Plan(release.name, problem.release.size, outlooks, failures, warnings, release.model.name, series, prices)
 
 
 def _state(budget: float | None, account: str | None, ledger: str | Path | None) -> tuple[str, float, float | None]:

@@ -119,6 +119,31 @@ class Series:
         return f"{start}if they may be about the same people, {together}; {apart}"
 
 
+@dataclass(frozen=True)
+class Price:
+    """What a guarantee would cost the readers of the draws (`sanitise(epsilon=...)`).
+
+    Attributes:
+        epsilon, delta: the guarantee, for a record that is added or removed.
+        widths: `{coordinate: ratio}`, the predicted width of an interval, in widths of the plain posterior.
+        nats: predicted divergence of the published posterior from the plain one.
+    """
+
+    epsilon: float
+    delta: float
+    widths: dict[str, float]
+    nats: float
+
+    @property
+    def sentence(self) -> str:
+        """The price in words."""
+        low, high = min(self.widths.values()), max(self.widths.values())
+        return (
+            f"epsilon {self.epsilon:g} at delta {self.delta:g}: intervals {low:.3g} to {high:.3g} times as wide as "
+            f"those of the plain posterior, {self.nats:.2g} nats"
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
     """An attacker's error of each statistic after thinning, rounding or other remedies. Index it by name."""
@@ -133,6 +158,8 @@ class Plan(Result):
     model: str = ""
     series: Series | None = None
     """What each of the `releases` to come may be worth."""
+    prices: tuple[Price, ...] = ()
+    """What each epsilon would cost."""
 
     def __getitem__(self, name: str) -> Outlook:
         for outlook in self.outlooks:

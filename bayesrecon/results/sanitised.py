@@ -10,6 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
+from bayesrecon.results.mechanism import epsilon_of_shift
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -142,6 +143,15 @@ class Sanitised(Result):
         return replace(self)
 
     @property
+    def like_epsilon(self) -> str:
+        """What the typical shifts by a record would be in epsilon, in words."""
+        median, quantile, largest = (f"{epsilon_of_shift(shift):.2g}" for shift in self.typical_shifts)
+        return (
+            f"shifts of these sizes tell as much as differential privacy of epsilon {median}, {quantile} and {largest} "
+            "at delta 1e-6 may, but nothing is guaranteed: another record may move the release by more"
+        )
+
+    @property
     def published(self) -> str:
         """What is published, as text."""
         return f"{self.draws} sanitised draws" if self.draws else "a sanitised mode with its covariance"
@@ -221,6 +231,7 @@ class Sanitised(Result):
             statistics=[asdict(statistic) for statistic in self.statistics],
             changes=[asdict(change) for change in self.changes],
             sentence=self.sentence,
+            like_epsilon=self.like_epsilon,
         )
 
     def to_dataframe(self) -> "DataFrame":

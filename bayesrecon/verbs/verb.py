@@ -109,6 +109,7 @@ def verb(
     also: Collection[str] = (),
     instead: str = "`recover` takes it",
     opens: Callable[[object, object], Released | list[Release]] = opened,
+    name: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that turns a function of an opened release and keywords into a verb.
 
@@ -121,10 +122,11 @@ def verb(
         also: further keywords that the function collects, such as those of a ledger.
         instead: what accepts other kinds of releases, or why nothing does; the end of the error message.
         opens: function that turns an argument and its model into a release.
+        name: name in messages; that of the function by default.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = function.__name__
+        called = name or function.__name__
         first, *keywords = inspect.signature(function).parameters
 
         @functools.wraps(function)
@@ -134,12 +136,12 @@ def verb(
             model, force = options.pop("model", None), options.pop("force", False)
             if uses is not None:
                 collected = {k: v for k, v in options.items() if k in KNOWS or k not in (*keywords, *also)}
-                check_keywords(collected, name, uses)
+                check_keywords(collected, called, uses)
             make_room()
             with x64(), one_thread():
                 release = opens(source, model)
                 for member in release if isinstance(release, list) else [release]:
-                    refuse_others(member, takes, name, instead)
+                    refuse_others(member, takes, called, instead)
                 result = function(release, *positional, **options)  # type: ignore[call-arg,arg-type]
                 if options.get("progress") is not None:
                     options["progress"]("done", 1.0)

@@ -138,3 +138,20 @@ def test_a_mode_that_is_none_is_refused_in_a_line(run, folder):
     one_line(run("sanitise", "less.csv", *asked, "-o", "safe.csv"), r"has a column cov\(sigma\)")
     without = run("sanitise", "mode.csv", "--ledger", "book/ledger.json", "-o", "safe.csv")
     one_line(without, "name its model with --model")
+
+
+@pytest.mark.slow
+def test_a_table_becomes_draws_with_a_guarantee(run, folder):
+    asked = ("sanitise", "--epsilon", 2, "--delta", "1e-6", "--data", "private.npz", "--model", "kidscore_momiq")
+    ranges = ("--domain", "mom_iq=50:150", "--domain", "kid_score=0:160", "--ledger", "book/ledger.json")
+    one_line(run(*asked, "--domain", "mom_iq=50:150", "-o", "safe.nc"), "range of kid_score: state --domain")
+    one_line(run("sanitise", "draws.npz", *asked[1:], *ranges, "-o", "safe.nc"), "without draws.npz")
+    one_line(run("sanitise", "-o", "safe.nc"), "name the draws")
+    found = document(run(*asked, *ranges, "-o", "safe.nc", "--json"))
+    jsonschema.validate(found, schema("Guaranteed"))
+    assert read_contents(folder / "safe.nc").draws.attributes["bayesrecon_guaranteed"]
+    one_line(run(*asked, *ranges, "-o", "again.nc"), "the budget of epsilon 2 does not allow this release")
+    recovered = document(run("recover", "safe.nc", "--model", "kidscore_momiq", "--json"))
+    assert {row["verdict"] for row in recovered["statistics"]} == {"partly"}
+    audited = document(run("audit", "safe.nc", "--model", "kidscore_momiq", "--json"))
+    assert {finding["severity"] for finding in audited["findings"]} <= {"none", "low"}

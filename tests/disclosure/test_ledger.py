@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from bayesrecon import files
-from bayesrecon.disclosure.sanitising import ledger_file
-from bayesrecon.disclosure.sanitising.admission import Asked
-from bayesrecon.disclosure.sanitising.ledger import Release, Whose, opened_ledger
+from bayesrecon.disclosure.sanitising import ledger as ledger_module
+from bayesrecon.disclosure.sanitising.ledger import Asked, Release, Whose, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_draws, keyed
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import PseudoData
@@ -277,7 +276,7 @@ def test_a_process_that_is_killed_loses_nothing(path, monkeypatch):
             written.append(at)
             files.write_whole(at, how)
 
-        monkeypatch.setattr(ledger_file, "write_whole", write)
+        monkeypatch.setattr(ledger_module, "write_whole", write)
 
     # A release writes the ledger and the key, and the key before if it is missing or was left behind.
     for number, writes, after in (

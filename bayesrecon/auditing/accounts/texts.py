@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
+from bayesrecon.errors import BayesreconError
+from bayesrecon.results.mechanism import Mechanism
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # the limits of e-mail addresses bound the search
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
@@ -40,6 +42,13 @@ Check = Callable[[object], bool]
 
 def _text(check: Callable[[str], object], most: int = 64) -> Check:
     return lambda value: isinstance(value, str) and len(value) <= most and bool(check(value.strip()))
+
+
+def _is_mechanism(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(Mechanism.from_json(value))
+    except BayesreconError:
+        return False
 
 
 def is_date(text: str) -> bool:
@@ -136,6 +145,7 @@ KNOWN: dict[str, Check] = {
     "adaptation_kind": _text(_IDENTIFIER.fullmatch, 24),
     "sampler_settings": lambda v: _settings(v, _SETTINGS) and _are_round(v),
     "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
+    "bayesrecon_guaranteed": _is_mechanism,
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
     "tuning_steps": _count,

@@ -1,7 +1,7 @@
 """`bayesrecon diagnose`: what a release can and cannot give away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,11 @@ def diagnose(
         int | None,
         typer.Option(help="With --plan: number of sanitised releases to come, to say what worth each may have."),
     ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(help="With --plan, --delta and --domain: predict what this epsilon would cost. May be repeated."),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
     budget: Annotated[float | None, typer.Option(help="With --releases: as in sanitise.")] = None,
     account: Annotated[str | None, typer.Option(help="With --releases: as in sanitise.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="With --releases: as in sanitise.")] = None,
@@ -51,8 +56,8 @@ def diagnose(
 
     if plan and bound:
         raise BayesreconError("--plan and --bound answer different questions: give only one of them")
-    if not plan and any(x is not None for x in (releases, budget, account, ledger)):
-        raise BayesreconError("--releases, --budget, --account and --ledger need --plan")
+    if not plan and any(x is not None for x in (releases, epsilon, delta, budget, account, ledger)):
+        raise BayesreconError("--releases, --epsilon, --delta, --budget, --account and --ledger need --plan")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     metric = Metric(args.metric, args.coordinates)
@@ -62,12 +67,10 @@ def diagnose(
         if bound:
             bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
             return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
-        with as_typed({name: f"--{name}" for name in ("releases", "budget", "account", "ledger")}):
-            planned = (
-                run_plan(opened, releases=releases, budget=budget, account=account, ledger=ledger, **how, **knows)
-                if plan
-                else None
-            )
+        counted = {"releases": releases, "budget": budget, "account": account, "ledger": ledger}
+        options: dict[str, Any] = {**counted, "epsilon": epsilon, "delta": delta}
+        with as_typed({name: f"--{name}" for name in (*options, "domain")}):
+            planned = run_plan(opened, **options, **how, **knows) if plan else None
         result = run(opened, order=order, metric=metric, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:
@@ -101,6 +104,7 @@ def _planned(plan: "Plan") -> "list[str | Table]":
     """An attacker's errors for each way to publish, and the remedies that protect as well as the least worth does."""
     worths = [worth for outlook in plan.outlooks for worth, error in outlook.sanitised.items() if error]
     series = [] if plan.series is None else [plan.series.sentence.replace("budget=", "--budget ")]
+    series += [price.sentence for price in plan.prices]
     return [plan_table(plan), *([equal_table(plan, min(worths))] if worths else []), *series]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesrecon.cli.audits import check_writable
-from bayesrecon.cli.command import ENDING, RELEASE, TYPED, Arguments, as_typed, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.model import Model
     from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
+    from bayesrecon.results.guaranteed import Guaranteed
     from bayesrecon.results.sanitised import Sanitised
 
 _ROWS = 30  # of a table, the first ones
 
 
 @command(
-    only(RELEASE, "release", "model", "settings", "constants", "power", "trusted", "download"),
+    {"release": (RELEASE["release"][0], None)},
+    only(RELEASE, "model", "settings", "constants", "power", "trusted", "download"),
+    only(KNOWS, "domain"),
     only(ENDING, "json"),
     written=(".nc", ".npz", ".csv"),
 )
@@ -44,7 +48,21 @@ def sanitise(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(help="With --records: limit the shift by all records together that share a value in this column."),
+        typer.Option(
+            help="With --records or --epsilon: protect all records together that share a value in this column."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Differential privacy, with --delta, --domain, --data and --model, and without RELEASE."),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="With --epsilon: protect the values of a record; their number is public."),
+    ] = False,
+    most_per_unit: Annotated[
+        int | None, typer.Option(help="With --epsilon and --unit: number of records of a unit that count.")
     ] = None,
     data: Annotated[
         str | None, typer.Option(help="The private data (.csv, .json, .npz): the same data get the same tilt.")
@@ -53,7 +71,8 @@ def sanitise(
         int | None, typer.Option(help="Number of draws to publish; default a quarter of them.")
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Largest total worth of all releases of the account; kept until stated anew.")
+        float | None,
+        typer.Option(help="Largest total worth of the account, or epsilon; kept until stated anew."),
     ] = None,
     account: Annotated[
         str | None, typer.Option(help="The data are about other people, who are in no other account.")
@@ -83,18 +102,30 @@ def sanitise(
 
     The file holds only the model's parameters. It hides statistics of the data, but no individual person: it is not
     anonymous and not differentially private.
+
+    With --epsilon there is such a guarantee: bayesrecon sanitise --epsilon 1 --delta 1e-6 --domain age=18:90 --domain
+    bmi=10:60 --data table.csv --model own.py -o out.nc. It samples a posterior that knows the noise. The ranges must be
+    public knowledge.
     """
     check_suffix(page, (".json", ".csv"), "--page")
     check_suffix(table, (".csv",), "--table")
     check_writable(out, page, table)
-    if unit is not None and records is None:
-        raise BayesreconError("--unit needs --records MU")
+    promised = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
+    promised = {name: value for name, value in {**promised, "most_per_unit": most_per_unit}.items() if value}
+    if unit is not None and records is None and not promised:
+        raise BayesreconError("--unit needs --records MU, or --epsilon E with --most-per-unit K")
+    if not promised and not args.release:
+        raise BayesreconError("name the draws (RELEASE), or state --epsilon E, --delta D, --domain, --data and --model")
 
     from bayesrecon.cli import console
     from bayesrecon.cli.estimate_tables import is_table
+    from bayesrecon.cli.option_values import parse_domains
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
     from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
+    from bayesrecon.results.sanitised import Sanitised
 
+    if promised and table is not None:
+        raise BayesreconError("--table is for --worth; with --epsilon summarise the published draws")
     book = ledger_path() if ledger is None else ledger
     beside = [
         path for path in (out, table, page) if path is not None and path.parent.resolve() == book.parent.resolve()
@@ -103,15 +134,21 @@ def sanitise(
         raise BayesreconError(
             f"--ledger {book}: never keep the ledger beside a release, {beside[0]}; name a folder that stays private"
         )
-    mode = len(args.release) == 1 and is_table(args.release[0])
+    if promised:
+        promised |= {} if unit is None or records is not None else {"unit": unit}
+        if args.domain:
+            promised["domain"] = parse_domains(args.domain)
+    mode = not promised and len(args.release) == 1 and is_table(args.release[0])
     if mode != (out.suffix == ".csv"):
         kinds = "a mode with its covariance is written to .csv" if mode else "draws are written to .nc or .npz"
         raise BayesreconError(f"--out {out}: {kinds}")
-    opened = _mode(args) if mode else _draws(args)
+    if promised and args.release:
+        raise BayesreconError(f"--epsilon does without {args.release[0]}: it needs --model and --data alone")
+    opened = None if promised else _mode(args) if mode else _draws(args)
     copies: list[tuple[bytes, Audit | None]] = []
     with console.progress_bar() as progress, as_typed(TYPED):
 
-        def accept(result: "Sanitised") -> None:
+        def accept(result: "Sanitised | Guaranteed") -> None:
             progress("auditing the copy", 0.9)
             copies.append((_table_of(result), None) if mode else _audited(result, out))
 
@@ -119,6 +156,7 @@ def sanitise(
             opened,
             worth=worth,
             records=records if unit is None or records is None else {unit: records},
+            model=_model(args) if promised else None,
             data=data,
             draws=keep_draws,
             budget=budget,
@@ -128,17 +166,21 @@ def sanitise(
             dry_run=dry_run,
             accept=accept,
             progress=progress,
+            **promised,
         )
     ((content, audited),) = copies
     if not dry_run:
         write_whole(out, lambda temporary: temporary.write_bytes(content))
         console.wrote(out)
-    if table is not None and not dry_run:
+    if table is not None and not dry_run and isinstance(sanitised, Sanitised):
         rows = _table_of(sanitised)
         write_whole(table, lambda temporary: temporary.write_bytes(rows))
         console.wrote(table)
     page = None if dry_run else page
-    deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
+    if isinstance(sanitised, Sanitised):
+        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
+    else:
+        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _promised(r, audited))
 
 
 COMMAND = sanitise
@@ -152,14 +194,38 @@ def _draws(args: Arguments) -> "Release":
 
 
 def _mode(args: Arguments) -> "Release":
-    from bayesrecon.cli import inputs, option_values
     from bayesrecon.posteriors.printed.modes import mode_of_table
 
     (path,) = args.release
     if args.model is None:
         raise BayesreconError(f"{path} is a table of a mode: name its model with --model")
+    return mode_of_table(path, _model(args))
+
+
+def _model(args: Arguments) -> "Model":
+    from bayesrecon.cli import inputs, option_values
+
+    if args.model is None:
+        raise BayesreconError("name the model with --model")
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
-    return mode_of_table(path, inputs.at_power(inputs.load_model(args.model, settings), args.power))
+    return inputs.at_power(inputs.load_model(args.model, settings), args.power)
+
+
+def _promised(result: "Guaranteed", audited: "Audit | None") -> "list[RenderableType]":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="the posterior that knows the noise", title_justify="left")
+    table.add_column("parameter", no_wrap=True)
+    for heading in ("mean", "sd"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in list(result.means)[:_ROWS]:
+        table.add_row(escape(name), f"{result.means[name]:.4g}", f"{result.sds[name]:.3g}")
+    spent = (
+        f"ledger: all releases of account {result.account} with a guarantee are together epsilon "
+        f"{result.spent_epsilon:.4g} at delta {result.mechanism.delta:g} (rho {result.spent_rho:.4g})"
+    )
+    return [result.headline, table, spent, *([] if audited is None else [audited.headline]), result.sentence]
 
 
 def _table_of(result: "Sanitised") -> bytes:
@@ -167,7 +233,7 @@ def _table_of(result: "Sanitised") -> bytes:
     return result.table().to_csv().encode()
 
 
-def _audited(result: "Sanitised", path: Path) -> "tuple[bytes, Audit]":
+def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit]":
     """The file and its audit."""
     from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import audited_copy
@@ -203,6 +269,7 @@ def _show(result: "Sanitised", audited: "Audit | None") -> "list[RenderableType]
         f"a record that the posterior predicts moves the release by {median:.2g} standard deviations in the median and "
         f"by up to {quantile:.2g} in 95 % of cases; the most influential one moves it by {largest:.2g}: single records "
         "are not hidden",
+        result.like_epsilon,
         *shifts,
         *([] if result.spent is None else [_account(result)]),
         *([] if audited is None else [f"audit of the copy: {audited.headline}"]),

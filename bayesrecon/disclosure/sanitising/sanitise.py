@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising import ledger as ledgers
-from bayesrecon.disclosure.sanitising.admission import Asked
 from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
+from bayesrecon.disclosure.sanitising.guaranteed import Promise, guaranteed
+from bayesrecon.disclosure.sanitising.ledger import Asked
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
 from bayesrecon.disclosure.sanitising.secret import (
     UNNAMED,
@@ -38,10 +39,14 @@ from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
+from bayesrecon.models.conversion import model_of
 from bayesrecon.posteriors.fitting.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
+from bayesrecon.precision import x64
 from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
+from bayesrecon.results.guaranteed import Guaranteed
 from bayesrecon.results.sanitised import Sanitised
+from bayesrecon.running.threads import one_thread
 from bayesrecon.verbs.verb import verb
 
 _Shifts = dict[str, dict[float | str, float]]
@@ -71,6 +76,13 @@ class Spends(TypedDict, total=False):
             BAYESRECON_LEDGER. Never publish them, and never store them beside a release.
         dry_run: do everything with a tilt that is thrown away, and return no draws. Nothing is spent or written.
         accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent.
+        epsilon, delta: differential privacy of the release, instead of a worth. Then `budget` is the largest epsilon of
+            all releases of the account together.
+        domain: with `epsilon`, `{field: (LOW, HIGH)}`: public ranges. Values outside are clipped, without a word.
+        replace: with `epsilon`, whether neighbouring data sets differ in the values of one record, so that their number
+            is public. By default a record is added or removed.
+        unit, most_per_unit: with `epsilon`, the column of `data` whose value names a person or another unit with
+            several records, which are protected together; only the first `most_per_unit` of each count.
     """
 
     budget: float | None
@@ -78,17 +90,24 @@ class Spends(TypedDict, total=False):
     part: str | None
     ledger: str | Path | None
     dry_run: bool
-    accept: Callable[[Sanitised], object] | None
+    accept: Callable[[Any], object] | None
+    epsilon: float | None
+    delta: float | None
+    domain: Mapping[str, Any] | None
+    replace: bool
+    unit: str | None
+    most_per_unit: int | None
 
 
-@verb(
-    (PosteriorDraws, Approximation, OptimisedFit),
-    uses=(),
-    also=Spends.__annotations__,
-    instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
-)
+_GUARANTEES = ("epsilon", "delta", "domain", "replace", "unit", "most_per_unit")
+
+
+@overload
+def sanitise(release: object, *, model: object = None, **options: Any) -> Sanitised: ...
+@overload
+def sanitise(release: None = None, *, model: object, epsilon: float, **options: Any) -> Guaranteed: ...
 def sanitise(
-    release: Release,
+    release: object = None,
     *,
     model: object = None,
     worth: float | None = None,
@@ -98,7 +117,7 @@ def sanitise(
     unsafe_seed: int | None = None,
     progress: Progress | None = None,
     **spends: Unpack[Spends],
-) -> Sanitised:
+) -> Sanitised | Guaranteed:
     """Publishable draws: draws from the posterior of data that were randomly altered, once for all releases.
 
     A signed measure `sum_m w_m delta_{z_m}` is added to the data, which tilts the posterior. In the whitened directions
@@ -111,9 +130,13 @@ def sanitise(
     model and worth. All releases of a ledger count in one account, whatever their data, since an attacker can average
     them.
 
-    Sanitised does not mean anonymous or differentially private. The following is not protected: single records (see
-    `records`), the fact that somebody took part, an outlying record, other models and other releases of the same data,
-    and the difference between two sanitised releases around a deletion.
+    Sanitised by a worth does not mean anonymous or differentially private. The following is not protected: single
+    records (see `records`), the fact that somebody took part, an outlying record, other models and other releases of
+    the same data, and the difference between two sanitised releases around a deletion.
+
+    With `epsilon`, no draws are needed, only `model` and `data`. Totals of bounded features get discrete Gaussian
+    noise, which makes the release (epsilon, delta)-differentially private, and draws of a posterior that knows this
+    noise are returned (`disclosure.sanitising.noisy_posterior`). This protects single records as well.
 
     Args:
         release: draws that are never published themselves: a release from `bayesrecon.posteriors`, or any object or
@@ -134,10 +157,11 @@ def sanitise(
         unsafe_seed: for tests only: a tilt that anybody can compute again, and that is not in any ledger.
         progress: called with a label and the completed fraction.
         spends: `budget`, `account`, `part` and `ledger`, which say what the release is counted with, and `dry_run` and
-            `accept`, which say whether it is (`Spends`).
+            `accept`, which say whether it is (`Spends`). Also `epsilon` and what belongs to it.
 
     Returns:
-        A `Sanitised`. Its `release` holds the draws, or the mode. It reports what they hide and what they cost.
+        A `Sanitised`. Its `release` holds the draws, or the mode. It reports what they hide and what they cost. With
+        `epsilon`, a `Guaranteed`.
 
     Raises:
         BayesreconError: the draws do not belong to their model, the tilt is too large for the theory, the budget does
@@ -152,6 +176,72 @@ def sanitise(
     >>> safe.release.size, safe["n"].scatter > bayesrecon.recover(release)["n"].se, safe.cost < 0.05
     (500, True, True)
     """
+    given = [name for name in _GUARANTEES if spends.get(name) not in (None, False)]
+    if not given:
+        options = {"worth": worth, "records": records, "data": data, "draws": draws, "unsafe_seed": unsafe_seed}
+        return _altered(release, model=model, progress=progress, **options, **spends)
+    epsilon, delta = spends.get("epsilon"), spends.get("delta")
+    if epsilon is None or delta is None:
+        raise BayesreconError(f"{given[0]}= belongs to a guarantee: state epsilon= and delta=, e.g. 1 and 1e-6")
+    wrong = {"worth": worth, "records": records, "unsafe_seed": unsafe_seed, "a release": release}
+    if others := [name for name, value in wrong.items() if value is not None]:
+        raise BayesreconError(f"epsilon= does without {others[0]}: it needs model= and data= alone")
+    if model is None or data is None:
+        raise BayesreconError("epsilon= needs model= and the private records (data=)")
+    more: dict[str, Any] = {name: spends.get(name) for name in given if name not in ("epsilon", "delta")}
+    asked = Promise(epsilon, delta, **more)
+    with x64(), one_thread():
+        return _guaranteed(model_of(model), data, asked, draws, progress, spends)
+
+
+def _guaranteed(
+    model: Model,
+    data: _Table | str | Path,
+    asked: Promise,
+    draws: int | None,
+    progress: Progress | None,
+    spends: Spends,
+) -> Guaranteed:
+    """Draws with a guarantee, entered in the ledger."""
+    table = read_table(str(data)) if isinstance(data, str | Path) else data
+    account, path, accept = spends.get("account"), spends.get("ledger"), spends.get("accept")
+    budget, dry_run = spends.get("budget"), spends.get("dry_run", False)
+    whose = ledgers.Whose(ledgers.EVERYBODY if account is None else account, spends.get("part"))
+    entry = ledgers.Guarantee(asked.rho, asked.delta, asked.replace)
+    with ledgers.opened_ledger(ledgers.ledger_path() if path is None else Path(path), only_read=dry_run) as book:
+        after, notes = book.admit(whose, entry, budget)
+        result = guaranteed(model, table, asked, draws=draws, progress=progress)
+        stated = {"account": whose.account, "part": whose.part, "spent_rho": after.rho, "spent_epsilon": after.epsilon}
+        result = result.having(result.release, **stated, warnings=(*result.warnings, *notes))
+        if accept is not None:
+            accept(result)
+        if dry_run:
+            trial = Note("a trial: nothing was spent or written, and the draws are not given away")
+            return replace(result.hidden(), warnings=(*result.warnings, trial))
+        book.enter_guarantee(whose, entry, model.name, budget)
+    return result
+
+
+@verb(
+    (PosteriorDraws, Approximation, OptimisedFit),
+    uses=(),
+    also=Spends.__annotations__,
+    instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these",
+    name="sanitise",
+)
+def _altered(
+    release: Release,
+    *,
+    worth: float | None,
+    records: float | Mapping[str, float] | None,
+    data: _Table | str | Path | None,
+    draws: int | None,
+    unsafe_seed: int | None,
+    progress: Progress | None,
+    model: object = None,
+    **spends: Unpack[Spends],
+) -> Sanitised:
+    """Draws from the posterior of altered data; arguments as in `sanitise`."""
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
     worth = check_worth(LEAST_WORTH if worth is None else worth)
