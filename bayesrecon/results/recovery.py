@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.json_types import Json
-from bayesrecon.model import PseudoData
+from bayesrecon.model import PseudoData, listed
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
 
@@ -64,8 +64,14 @@ class Recovery(Result):
     @property
     def condition(self) -> str:
         """The assumption that the numbers rest on."""
-        first = self.presumes or super().condition
-        return f"{first}{', and' if first else 'if'} {self.ranges}" if self.ranges else first
+        conditions = [self.presumes or super().condition, self.ranges and f"if {self.ranges}"]
+        named: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.condition:
+                named.setdefault(row.condition.partition(";")[0], []).append(row.name)
+        conditions += [f"{said} ({listed(tuple(names))})" for said, names in named.items()]
+        first, *others = [said for said in conditions if said] or [""]
+        return first + "".join(f", and {said}" for said in others)
 
     def _lowered(self, force: bool) -> Self:
         if force:
