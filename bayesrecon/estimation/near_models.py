@@ -36,11 +36,9 @@ from scipy.special import ndtr, ndtri
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.divergence.score import log_liks
+from bayesrecon.estimation.error_laws import STATIONARY
 from bayesrecon.estimation.predictive import responses
-from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.span import Fit
-from bayesrecon.estimation.statistics import Library
-from bayesrecon.estimation.totals import SampledTotals, slopes_of
 from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.results.row import Row
 from bayesrecon.running.draws_on_disk import as_rows, mean_and_covariance
@@ -58,19 +56,25 @@ _CONDITIONS = {
 }
 
 
-def conditioned(problem: Problem, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with their conditions, or with wider intervals where the draws show how far the model is off."""
+def conditioned(
+    problem: Any, rows: Sequence[Row], names: Sequence[str], coefficients: Float[np.ndarray, "r S"]
+) -> tuple[Row, ...]:
+    """The rows with their conditions, or with wider intervals where the draws show how far the model is off.
+
+    Args:
+        problem: the `estimation.problem.Problem`.
+        names, coefficients: statistics that are visible, and their linear forms in the totals of the basis.
+    """
     judged = [row for row in rows if row.se and row.upper is not None]
-    if problem.release.temperature != 1 or not judged:
+    if problem.solved.law is STATIONARY or not judged:
         return tuple(rows)
-    visible, slopes = slopes_of(library, totals)
-    at = {row.name: k for k, row in enumerate(visible)}
+    at = {name: k for k, name in enumerate(names)}
     gaussian = problem.release.model.gaussian
     if gaussian is not None:
-        return rows if gaussian.scale is None else _with_tails(problem, gaussian, totals, rows, slopes, at)
+        return tuple(rows) if gaussian.scale is None else _with_tails(problem, gaussian, rows, at, coefficients)
     found = {row.name: row for row in rows}
     for name, kind, gradients in _directions(problem):
-        changes = np.abs(_changes(problem, totals, gradients) @ slopes)
+        changes = np.abs(_changes(problem, gradients) @ coefficients)
         for row in judged:
             assert row.upper is not None
             assert row.estimate is not None
@@ -82,26 +86,26 @@ def conditioned(problem: Problem, library: Library, totals: SampledTotals, rows:
     return tuple(found.values())
 
 
-def _changes(problem: Problem, totals: SampledTotals, gradients: Float[np.ndarray, "K A d"]) -> np.ndarray:
-    """Derivatives of the parts' totals in alpha `(K, P)`, for gradients of L1 at the atoms of `_atoms`."""
+def _changes(problem: Any, gradients: Float[np.ndarray, "K A d"]) -> Float[np.ndarray, "K r"]:
+    """Derivatives of the target in alpha, for gradients of L1 at the atoms of `_atoms`."""
     solved, scores = problem.solved, _basis_scores(problem)
     whitened = np.sqrt(_weights(problem))[:, None] * (gradients @ problem.embedding.metric)
     change = np.linalg.lstsq(scores, whitened.reshape(len(gradients), -1).T, rcond=1e-12)[0]
-    return change.T @ solved.gram @ totals.directions
+    return change.T @ solved.gram
 
 
-def _atoms(problem: Problem) -> np.ndarray:
+def _atoms(problem: Any) -> np.ndarray:
     size, width, rank = problem.release.size, problem.embedding.metric.shape[1], problem.solved.basis.size
     count = max(_FEWEST, _NUMBERS // (width * rank), -(-_ROWS_PER_FEATURE * rank // width))
     return evenly(size, min(size, count))
 
 
-def _weights(problem: Problem) -> np.ndarray:
+def _weights(problem: Any) -> np.ndarray:
     weights = np.asarray(problem.release.weights)[_atoms(problem)]
     return weights / weights.sum()
 
 
-def _basis_scores(problem: Problem) -> Float[np.ndarray, "rows r"]:
+def _basis_scores(problem: Any) -> Float[np.ndarray, "rows r"]:
     basis = problem.solved.basis
     plain = replace(problem.embedding, folds=None, progress=None)
     return plain.scores(basis.records, _atoms(problem)) @ np.asarray(basis.coefficients)
@@ -119,7 +123,7 @@ def _weights_of(solved: Fit, functions: Float[np.ndarray, "Q r"]) -> Float[np.nd
     return each + each**2 * functions @ np.linalg.lstsq(prior + noise, missing, rcond=1e-13)[0]
 
 
-def _directions(problem: Problem) -> list[tuple[str, str, Float[np.ndarray, "K A d"]]]:
+def _directions(problem: Any) -> list[tuple[str, str, Float[np.ndarray, "K A d"]]]:
     """Name and kind of every response, with the gradients of its L1."""
     release: Any = problem.release
     model, known = release.model, problem.knowledge.known
@@ -196,12 +200,7 @@ def _gradients(model: Model, name: str, theta: Array, records: Records, weights:
 
 
 def _with_tails(
-    problem: Problem,
-    gaussian: GaussianPredictor,
-    totals: SampledTotals,
-    rows: Sequence[Row],
-    slopes: np.ndarray,
-    at: dict[str, int],
+    problem: Any, gaussian: GaussianPredictor, rows: Sequence[Row], at: dict[str, int], coefficients: np.ndarray
 ) -> tuple[Row, ...]:
     """The rows of a normal regression with their intervals for errors by Student's t, as far as the draws allow it."""
     solved, release = problem.solved, problem.release
@@ -221,7 +220,7 @@ def _with_tails(
     found, error = float(mean) / size, float(np.sqrt(weights @ (series - mean) ** 2 / ess)) / size
     least, alpha = max(found - Z95 * error, 0.0), max(found, 0.0)
     most = max(found - error * float(ndtri(_TAIL * ndtr(found / error))), alpha)  # of a normal from zero on
-    changes = -explained @ solved.gram @ totals.directions @ slopes
+    changes = -explained @ solved.gram @ coefficients
     widened = []
     for row in rows:
         if row.se:
@@ -240,7 +239,7 @@ def _with_tails(
 
 
 def _tails(
-    problem: Problem, gaussian: GaussianPredictor, theta: np.ndarray, sigma: np.ndarray
+    problem: Any, gaussian: GaussianPredictor, theta: np.ndarray, sigma: np.ndarray
 ) -> tuple[Float[np.ndarray, "T d"], Float[np.ndarray, " T"]]:
     """Gradient of L1 at the atoms, and the trace of its Hessian times Sigma.
 

@@ -110,7 +110,9 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
     """The rows, fitted scores `(T, d)`, and warnings."""
     solved = problem.solved
     library, totals = totals_of(solved, problem.knowledge, problem.reference, statistics)
-    rows = conditioned(problem, library, totals, rows_of(library, totals, solved.embedding))
+    visible, slopes = slopes_of(library, totals)
+    rows = rows_of(library, totals, solved.embedding)
+    rows = conditioned(problem, rows, [row.name for row in visible], totals.directions @ slopes)
     undetermined = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (
         rows,

@@ -161,7 +161,7 @@ class Recovery(Result):
             counted = dict.fromkeys(m.group(2) for m in map(_UNIT_STATISTIC.match, (r.name for r in self.rows)) if m)
             raise BayesreconError(f"the categories of {field!r} were not counted{near(field, counted)}")
         frame = pd.DataFrame.from_dict(table, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
-        return frame.astype({c: float for c in frame if c != "verdict"}).rename_axis(field)
+        return frame.astype({c: float for c in frame if c not in ("verdict", "condition")}).rename_axis(field)
 
     def to_dataset(self) -> "Dataset":
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""

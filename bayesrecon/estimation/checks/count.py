@@ -14,7 +14,7 @@ def miscounted(problem: Problem) -> tuple[str, ...]:
     if stated is None:
         return ()
     totals = part_totals(solved, library, replace(problem.knowledge, total=None))
-    (row,) = conditioned(problem, library, totals, rows_of(library, totals, solved.embedding))
+    (row,) = conditioned(problem, rows_of(library, totals, solved.embedding), ["n"], totals.directions)
     if row.lower is None or row.upper is None or row.lower <= stated <= row.upper:
         return ()
     return (
