@@ -15,13 +15,14 @@ is the smallest second moment about any centre. It is bounded from both sides by
 """
 
 from collections.abc import Callable
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse
 from scipy.special import ndtri
 
-from bayesrecon.arrays import Array, Key
+from bayesrecon.arrays import Key
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.divergence.metrics import Metric
 from bayesrecon.errors import BayesreconError
@@ -31,7 +32,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.factors import stated_factors
-from bayesrecon.knowledge import Knows
+from bayesrecon.knowledge import Knowledge, Knows
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import (
     Approximation,
@@ -46,6 +47,8 @@ from bayesrecon.stated_domains import domains_of
 from bayesrecon.verbs.verb import verb
 
 _CANDIDATES = 4500  # candidate records: with fewer, the intervals would exclude data sets that also fit
+_PER_ROW, _MOST_CANDIDATES = 18, 2**14  # for each row of known fields, and in all
+_MOST_GROUPS = 512  # of known rows whose numbers are constraints
 _MOST_COUNTED = 50  # largest number of categories that are counted one by one: each takes two linear programs
 _CENTRES = 9  # grid points for the centre of a second moment; the grid's step is allowed for
 # If no measure on the candidates fits, the slack is widened to this multiple of the smallest one that fits, so that
@@ -146,7 +149,7 @@ class _Program:
         normal = np.sqrt(np.einsum("rk,rs,sk->k", whiten, noise, whiten, optimize=True)) if bounded.size else 1.0
         allowed = np.broadcast_to(quantile * normal + np.abs(whiten.T @ bounded).sum(axis=1), self.target.shape)
         self.size = cross.shape[0]
-        self.fixed = problem.knowledge.total
+        self.equal, self.right = _counts(problem.knowledge, self.records)
         self.slack = allowed * max(1.0, _MARGIN * self._least_slack(allowed))
 
     def _least_slack(self, allowed: np.ndarray) -> float:
@@ -157,9 +160,8 @@ class _Program:
         ones = allowed[:, None]
         upper = np.concatenate([np.hstack([self.matrix, -ones]), np.hstack([-self.matrix, -ones])])
         limit = np.concatenate([self.target, -self.target])
-        equal = np.append(np.ones(self.size), 0.0)[None] if self.fixed else None
-        right = np.array([self.fixed]) if self.fixed else None
-        least, _ = self._solve(np.append(np.zeros(self.size), 1.0), upper, limit, equal, right)
+        equal = scipy.sparse.hstack([self.equal, np.zeros((len(self.right), 1))], "csc")
+        least, _ = self._solve(np.append(np.zeros(self.size), 1.0), upper, limit, equal, self.right)
         if least is None or least > _FARTHEST:
             raise BayesreconError(
                 "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
@@ -171,8 +173,7 @@ class _Program:
         """Range of `sum_m w_m f(z_m)`."""
         upper = np.concatenate([self.matrix, -self.matrix])
         limit = np.concatenate([self.target + self.slack, -self.target + self.slack])
-        equal = (np.ones((1, self.size)), np.array([self.fixed])) if self.fixed else (None, None)
-        return self._solve(values, upper, limit, *equal)
+        return self._solve(values, upper, limit, self.equal, self.right)
 
     def ratio(self, values: np.ndarray) -> tuple[float | None, float | None]:
         """Range of `sum w f / sum w`: variables `v = t w` with `sum v = 1` and `t >= 0`."""
@@ -182,11 +183,9 @@ class _Program:
                 np.column_stack([-self.matrix, self.target - self.slack]),
             ]
         )
-        equal = np.column_stack([np.ones((1, self.size)), [[0.0]]])
-        right = np.array([1.0])
-        if self.fixed:
-            equal = np.concatenate([equal, np.eye(1, self.size + 1, self.size)])
-            right = np.array([1.0, 1 / self.fixed])
+        one = np.append(np.ones(self.size), 0.0)[None]
+        equal = scipy.sparse.vstack([one, scipy.sparse.hstack([self.equal, -self.right[:, None]])], "csc")
+        right = np.append(1.0, np.zeros(len(self.right)))
         return self._solve(np.append(values, 0.0), upper, np.zeros(len(upper)), equal, right)
 
     def variance(
@@ -207,7 +206,7 @@ class _Program:
         return lower, min(highest) if highest else None
 
     def _solve(
-        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Array | None, right: Array | None
+        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Any, right: np.ndarray
     ) -> tuple[float | None, float | None]:
         # Columns scaled: HiGHS works with absolute tolerances. Where nothing is resolved there are no inequalities.
         scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12) if len(upper) else np.ones(len(objective))
@@ -217,8 +216,8 @@ class _Program:
                 sign * objective * scale,
                 A_ub=upper * scale,
                 b_ub=limit,
-                A_eq=None if equal is None else equal * scale,
-                b_eq=right,
+                A_eq=equal @ scipy.sparse.diags(scale) if len(right) else None,
+                b_eq=right if len(right) else None,
                 bounds=(0, None),
                 method="highs",
             )
@@ -256,14 +255,39 @@ _Errors = Callable[[Problem, np.ndarray], tuple[np.ndarray, np.ndarray, float]]
 _ERRORS: dict[ErrorLaw, _Errors] = {SAMPLED: _of_draws, STATIONARY: _of_equations}
 
 
+def _counts(knowledge: Knowledge, records: Records) -> tuple[Any, np.ndarray]:
+    """What is known of the number of records: `(E, M)` indicators of the candidates, and the counts `(E,)`.
+
+    They are the numbers of records with the same known values, of several neighbouring values if there are many, or
+    the total.
+    """
+    if not knowledge.known:
+        there = knowledge.total is not None
+        return scipy.sparse.csc_matrix(np.ones((int(there), len(next(iter(records.values())))))), np.array(
+            [knowledge.total] if there else [], float
+        )
+    tables = [
+        np.column_stack([np.asarray(r[k], float).reshape(len(r[k]), -1) for k in knowledge.known])
+        for r in (knowledge.known, records)
+    ]
+    distinct, row = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
+    group = np.ravel(row) * min(len(distinct), _MOST_GROUPS) // len(distinct)
+    stated, found = np.split(group, [len(tables[0])])
+    present, column = np.unique(found, return_inverse=True)
+    places = np.ravel(column), np.arange(len(found))
+    equal = scipy.sparse.csc_matrix((np.ones(len(found)), places))
+    return equal, np.bincount(stated, minlength=int(group.max()) + 1)[present].astype(float)
+
+
 def _candidates(problem: Problem) -> Records:
     """Candidate records: some around the recovered data, and some over the whole domain."""
     rng, fields, known = problem.rng, problem.knowledge.fields, problem.knowledge.known
+    count = max(_CANDIDATES, min(_PER_ROW * max((len(v) for v in known.values()), default=0), _MOST_CANDIDATES))
     # Wider than the recovered distribution: records in its tails need candidates near them, too.
     wider = {name: 1.4 * np.asarray(scale) for name, scale in problem.reference.scale.items()}
-    near = Reference(fields, known, problem.reference.centre, wider).draw(rng, _CANDIDATES * 2 // 3)
+    near = Reference(fields, known, problem.reference.centre, wider).draw(rng, count * 2 // 3)
     candidates: Records = {}
-    broad = Reference(fields, known).draw(rng, _CANDIDATES // 3)
+    broad = Reference(fields, known).draw(rng, count // 3)
     for name, spec in fields.items():
         low, high = spec.domain.low, spec.domain.high
         bounded = name not in known and spec.domain.kind in ("interval", "integer") and np.isfinite(low + high)

@@ -13,6 +13,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
+from bayesrecon.estimation.near_models import conditioned
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.solve import fit
@@ -109,7 +110,9 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
     """The rows, fitted scores `(T, d)`, and warnings."""
     solved = problem.solved
     library, totals = totals_of(solved, problem.knowledge, problem.reference, statistics)
+    visible, slopes = slopes_of(library, totals)
     rows = rows_of(library, totals, solved.embedding)
+    rows = conditioned(problem, rows, [row.name for row in visible], totals.directions @ slopes)
     undetermined = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (
         rows,
@@ -163,7 +166,7 @@ def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
     """
     ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
     for row in recovery.rows:
-        if row.name in wide and row.verdict == "determined":
+        if row.verdict == "determined" and (row.name in wide or row.condition):
             row = replace(row, verdict="partly")
         if row.lower is not None and row.upper is not None:
             low, high = ends.get(row.name, (-np.inf, np.inf))
@@ -173,7 +176,7 @@ def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
                 lower=float(min(max(row.lower, low), high - least)),
                 upper=float(max(min(row.upper, high), low + least)),
             )
-        rows.append(replace(row, se=None) if row.verdict == "partly" else row)
+        rows.append(replace(row, se=None) if row.verdict == "partly" and not row.condition else row)
     return replace(recovery, rows=with_weighted_names(rows, knowledge))
 
 

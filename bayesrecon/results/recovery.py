@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.json_types import Json
-from bayesrecon.model import PseudoData
+from bayesrecon.model import PseudoData, listed
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
 
@@ -66,8 +66,14 @@ class Recovery(Result):
     @property
     def condition(self) -> str:
         """The assumption that the numbers rest on."""
-        first = self.presumes or super().condition
-        return f"{first}{', and' if first else 'if'} {self.ranges}" if self.ranges else first
+        conditions = [self.presumes or super().condition, self.ranges and f"if {self.ranges}"]
+        named: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.condition:
+                named.setdefault(row.condition.partition(";")[0], []).append(row.name)
+        conditions += [f"{said} ({listed(tuple(names))})" for said, names in named.items()]
+        first, *others = [said for said in conditions if said] or [""]
+        return first + "".join(f", and {said}" for said in others)
 
     def _lowered(self, force: bool) -> Self:
         if force:
@@ -157,7 +163,7 @@ class Recovery(Result):
             counted = dict.fromkeys(m.group(2) for m in map(_UNIT_STATISTIC.match, (r.name for r in self.rows)) if m)
             raise BayesreconError(f"the categories of {field!r} were not counted{near(field, counted)}")
         frame = pd.DataFrame.from_dict(table, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
-        return frame.astype({c: float for c in frame if c != "verdict"}).rename_axis(field)
+        return frame.astype({c: float for c in frame if c not in ("verdict", "condition")}).rename_axis(field)
 
     def to_dataset(self) -> "Dataset":
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""

@@ -26,6 +26,9 @@ class Row:
             share above the noise of these draws.
         verdict: "determined", "partly" (the invisible part may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
+        condition: what the numbers rest on that no draws can show, the exact form of the likelihood. Empty if models
+            next to the stated one change them by less than the interval. Otherwise they are at most "partly"
+            determined.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Row:
     visibility: float = 0.0
     verdict: str = "undetermined"
     ess: float | None = None
+    condition: str = ""
 
     def __repr__(self) -> str:
         parts = [] if self.estimate is None else [_rounded(self.estimate, self.se)]
@@ -45,7 +49,7 @@ class Row:
         if self.lower is not None and self.upper is not None:
             ends = [_rounded(end, self.se or self.upper - self.lower) for end in (self.lower, self.upper)]
             parts.append(f"95 % interval {ends[0]} to {ends[1]}")
-        return visible(f"{self.name}: {', '.join((*parts, self.verdict))}")
+        return visible(f"{self.name}: {', '.join((*parts, self.verdict))}{' ' * bool(self.condition)}{self.condition}")
 
 
 def _rounded(value: float, error: float | None) -> str:

@@ -159,7 +159,7 @@ def test_known_total_is_exact_and_sharpens_the_rest(regression):
 def test_a_stated_total_that_contradicts_the_draws(regression, total, contradicted):
     _, release = regression
     warnings = bayesrecon.recover(release, total=total).warnings
-    assert any("600 records were stated, but the draws show" in w for w in warnings) == contradicted
+    assert any("600 records were stated" in w for w in warnings) == contradicted
 
 
 def test_weights_that_do_not_sum_to_one(regression):

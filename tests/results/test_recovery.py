@@ -270,11 +270,21 @@ def test_to_dataframe():
     frame = recovery().to_dataframe()
     assert list(frame.index) == [row.name for row in ROWS]
     assert frame.index.name == "name"
-    assert list(frame.columns) == ["estimate", "se", "lower", "upper", "floor", "visibility", "verdict", "ess"]
+    assert list(frame.columns) == [
+        "estimate",
+        "se",
+        "lower",
+        "upper",
+        "floor",
+        "visibility",
+        "verdict",
+        "ess",
+        "condition",
+    ]
     assert frame.loc["n", "estimate"] == 438.25
     assert frame.loc["mean(y)", ["estimate", "se", "lower", "upper", "floor", "ess"]].isna().all()
     assert frame.loc["mean(y)", "verdict"] == "undetermined"
-    assert set(frame.dtypes.drop("verdict")) == {np.dtype(float)}
+    assert set(frame.dtypes.drop(["verdict", "condition"])) == {np.dtype(float)}
     assert recovery(rows=(ROWS[4],)).to_dataframe()["estimate"].dtype == float
     frame.loc["n", "estimate"] = 0.0
     assert recovery().to_dataframe().loc["n", "estimate"] == 438.25
