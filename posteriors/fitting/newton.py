@@ -71,9 +71,9 @@ class Objective:
         gradient = self.penalty * outer - self.gradient_of(self.slopes(eta))[0]
         return float(loss + 0.5 * np.sum(self.penalty * outer**2)), gradient
 
-    def release(self, outer: np.ndarray, name: str) -> Release:
+    def release(self, outer: np.ndarray, name: str, tolerance: float) -> Release:
         """The trained parameter `(K, q)` as a release."""
-        return TrainedParameter(join(self.model, outer)[None], self.model, name=name)
+        return TrainedParameter(join(self.model, outer)[None], self.model, name=name, tolerance=tolerance)
 
 
 class Preconditioner:

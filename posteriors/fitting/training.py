@@ -85,7 +85,11 @@ def train(
         )
     if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
         raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")
-    return TrainingResult(objective.release(outer[0], name), float(reached[0]), time.perf_counter() - started)
+    largest = (
+        np.abs(objective.slopes(objective.predictors(outer))[:, 0]).max(axis=1) * np.linalg.norm(objective.x, axis=1)
+    ).max()
+    left = float(reached[0] * largest) / len(objective.x)
+    return TrainingResult(objective.release(outer[0], name, left), float(reached[0]), time.perf_counter() - started)
 
 
 @in_float64

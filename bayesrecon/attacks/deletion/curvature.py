@@ -42,6 +42,10 @@ class Curvature(NamedTuple):
         """`H v`."""
         return np.asarray(self.matrix @ v)
 
+    def rounding(self, theta: np.ndarray, records: float) -> np.ndarray:
+        """What `change.refuse_rounding` needs, `(d,)`. Slopes are as large as curvatures of n records let expect."""
+        return np.abs(self.matrix) @ np.abs(theta) + np.sqrt(records * np.diag(self.matrix))
+
     def root(self) -> np.ndarray:
         """R with `R'R = H^-1`, `(d, d)`."""
         lower = np.linalg.cholesky(self.matrix)

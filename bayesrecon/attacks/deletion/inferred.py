@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
 from bayesrecon.attacks.deletion.approximated import between
-from bayesrecon.attacks.deletion.checked_inputs import parameters_of, thetas_of, whole_records
-from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
+from bayesrecon.attacks.deletion.change import log_likelihood, parameters_of, thetas_of, unlike
+from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Improvements
+from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
 from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.divergence.outer_products import design, slopes
@@ -186,6 +186,7 @@ def by_gradient(
     x, y = design(model, table[attack.linear.x]), table[attack.linear.y]
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
     each = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
+    attack.refuse_rounding(pair, attack.gradient(before, after)[0])
     move = before - after
     blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]
@@ -200,8 +201,7 @@ def _of_any_model(
     pair: Deletion, table: Records, public: Mapping[str, Array], total: float | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     model, (before, after) = pair.before.model, thetas_of(pair)
-    records, scale = whole_records(model, public, total)
-    curvature = curvature_between(model, before, after, records, scale)
+    _, curvature = gradient_of_deleted(pair, public, total)
     record_gradients = np.asarray(gradients(model, before, table))
     squares = (np.asarray(curvature.root() @ record_gradients.T) ** 2).sum(axis=0)
     change = before - after

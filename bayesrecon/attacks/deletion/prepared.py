@@ -23,8 +23,14 @@ import scipy.special
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.cautions import cautions_about, notes_of
-from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of, public_records
+from bayesrecon.attacks.deletion.change import (
+    beside_one,
+    cautions_about,
+    notes_of,
+    parameters_of,
+    public_records,
+    refuse_rounding,
+)
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Deleted, Improvements
 from bayesrecon.attacks.deletion.inversion import Embedding, embed, invert_embedding
@@ -74,7 +80,7 @@ class PreparedHRec:
             raise BayesreconError(f"total={total}: the number of private records is positive")
         self.penalty = penalty_of(model)
         self._last_trained_on: tuple[np.ndarray, TrainedOn] | None = None
-        self._steepest: tuple[np.ndarray, float] | None = None
+        self._last_scale: tuple[np.ndarray, float | None, np.ndarray] | None = None
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -173,8 +179,8 @@ class PreparedHRec:
         """Reconstruct the record of one deletion.
 
         Raises:
-            BayesreconError: posterior draws, parameters of different size or identical ones, or a public Hessian that
-                is singular along the change.
+            BayesreconError: posterior draws, parameters of different size, a change that is rounding, or a public
+                Hessian that is singular along the change.
         """
         before, after = parameters_of(pair, self.model)
         gradient, kappa = self.gradient(before, after)
@@ -183,6 +189,7 @@ class PreparedHRec:
             raise BayesreconError(
                 "the public Hessian is singular along the change of the parameters: supply more public records"
             )
+        self.refuse_rounding(pair, gradient)
         effective = float(weight.sum() ** 2 / (weight**2).sum())
         centre = weight @ self.x / weight.sum()
         if self.linear.intercept is None:
@@ -202,13 +209,29 @@ class PreparedHRec:
 
     def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
         """Length of the slope relative to the longest slope of a public record."""
-        if self.y is None:
-            return None
-        if self._steepest is None or not np.array_equal(self._steepest[0], before):
-            public_slopes = np.asarray(slopes(self.linear, self.design @ before.T, self.y))
-            self._steepest = before, float(np.linalg.norm(public_slopes, axis=1).max())
-        largest = self._steepest[1]
-        return float(np.linalg.norm(slope) / largest) if largest > 0 else None
+        steepest, _ = self._scale(before)
+        return float(np.linalg.norm(slope) / steepest) if steepest else None
+
+    def _scale(self, before: np.ndarray) -> tuple[float | None, np.ndarray]:
+        """The longest slope of a public record (None without labels), and the `rounding (K, q)` of `refuse_rounding`.
+
+        The result for the last parameter is cached.
+        """
+        if self._last_scale is None or not np.array_equal(self._last_scale[0], before):
+            curvature, rows = np.abs(self.curvatures(before, before)), np.abs(self.design)
+            sizes = np.sqrt(np.einsum("mkk->mk", curvature))
+            steepest = None
+            if self.y is not None:
+                sizes = np.abs(np.asarray(slopes(self.linear, self.design @ before.T, self.y)))
+                steepest = float(np.linalg.norm(sizes, axis=1).max())
+            sizes = sizes + np.einsum("mkl,ml->mk", curvature, rows @ np.abs(before).T)
+            rounding = sizes.T @ rows * (self.count / len(self.x)) + self.penalty * np.abs(before)
+            self._last_scale = before, steepest, rounding
+        return self._last_scale[1:]
+
+    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray) -> None:
+        """Refuse a change that says nothing about a deletion (see `change.refuse_rounding`)."""
+        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count)
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """The slope's direction `(K,)`, of unit length and with the sign of the intercepts."""

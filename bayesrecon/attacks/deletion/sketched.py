@@ -60,6 +60,10 @@ class Sketched:
         products = [_product(self.model, self.exact, t, v, self.records, self.scale) for t in self.thetas]
         return np.asarray(sum(map(np.asarray, products)) / len(products))
 
+    def rounding(self, theta: np.ndarray, records: float) -> np.ndarray:
+        """What `change.refuse_rounding` needs, `(d,)`, from products alone."""
+        return np.abs(self.times(np.abs(theta))) + np.sqrt(records * self.diagonal)
+
     def root(self) -> LinearOperator:
         """R with `R'R = H^-1`, `(d, d)`."""
 

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.deletion.cautions import notes_of
+from bayesrecon.attacks.deletion.change import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.domains import Field
