@@ -46,7 +46,7 @@ def plot_deleted(
     >>> record = {"x": np.array([0.1, 0.9]), "y": np.array(1)}
     >>> result = DeletedRecord(record, None, "HRec", None, 120.0, "before", "after", "linear_predictor")
     >>> plot_deleted(result, shape=(1, 2)).get_title("left")
-    'Deleted record, HRec, label 1'
+    'The deleted record, HRec, label 1'
     """
     with panel(ax, path) as ax:
         label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
@@ -56,15 +56,17 @@ def plot_deleted(
         else:
             frame = result.to_dataframe().iloc[:_MOST]
             position = np.arange(len(frame))
-            if frame["se"].notna().any():
-                error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
-                ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, ms=5, lw=1.2)
-            else:
-                ax.plot(frame["estimate"], position, "o", color=BLUE, ms=5)
+            error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
+            # A record in doubt is drawn hollow, beside the one that explains the change as well.
+            filled = "none" if result.doubts else BLUE
+            ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, mfc=filled, ms=5, lw=1.2)
+            if "other" in frame:
+                ax.plot(frame["other"], position, "x", color=GREY, ms=5, label="the other label or sign")
+                ax.legend()
             ax.set_yticks(position, labels=[str(n) for n in frame.index])
             ax.invert_yaxis()
             ax.set_xlabel("value")
-        ax.set_title(f"Deleted record, {result.method}{label}", loc="left")
+        ax.set_title(f"{result.title[:1].upper()}{result.title[1:]}, {result.method}{label}", loc="left")
     return ax
 
 

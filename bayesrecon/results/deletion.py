@@ -1,6 +1,6 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,8 @@ class DeletedRecord(Result):
         doubts: what speaks against the estimate, one line each; also among the warnings.
         probability: for HRec. With labelled public records, the probability that the label is right. Without labels,
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
+        other: for a label or sign in doubt, the record with the second most probable one, and `other_probability` its
+            probability.
     """
 
     record: dict[str, np.ndarray]
@@ -49,10 +51,13 @@ class DeletedRecord(Result):
     warnings: tuple[str, ...] = ()
     probability: float | None = None
     doubts: tuple[str, ...] = ()
+    other: dict[str, np.ndarray] | None = None
+    other_probability: float | None = None
 
     def to_dict(self) -> Json:
         """Plain types only."""
         names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
+        names = (*names, "doubts", "other", "other_probability")
         return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> "DataFrame":
@@ -66,7 +71,10 @@ class DeletedRecord(Result):
             for index in np.ndindex(value.shape):
                 error = np.nan if errors is None else float(errors[index])
                 rows.append((entry(name, index), float(value[index]), error))
-        return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+        frame = pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+        if self.other is not None:
+            frame["other"] = np.concatenate([np.ravel(self.other[name]) for name in self.record]).astype(float)
+        return frame
 
     def plot(self, ax: "Axes | None" = None, shape: tuple[int, int] | None = None) -> "Axes":
         """Plot the record as an image, or field by field; see `bayesrecon.plots.deletion`."""
@@ -76,7 +84,12 @@ class DeletedRecord(Result):
     def headline(self) -> str:
         target = "sign" if len(self.record) == 1 else "label"
         confidence = "" if self.probability is None else f", {target} right with probability {self.probability:.2f}"
-        return f"{self.before} and {self.after}: the deleted record ({self.method}{confidence})"
+        return f"{self.before} and {self.after}: {self.title} ({self.method}{confidence})"
+
+    @property
+    def title(self) -> str:
+        """What the record is called: a result with doubts does not look like one without."""
+        return "in doubt, a record that may have been deleted" if self.doubts else "the deleted record"
 
     @property
     def condition(self) -> str:
@@ -88,14 +101,19 @@ class DeletionInference(Result):
     """The probability of each candidate that it is the deleted record.
 
     Attributes:
-        probability: `(N,)`, posterior probabilities under a uniform prior, given that one candidate was deleted. If
-            several records were deleted, the probability of being among them.
+        probability: `(N,)`, posterior probability that the candidate was deleted. For draws it holds under any of the
+            `hypotheses`; otherwise one of the candidates is assumed to have been deleted. If several records were
+            deleted, the probability of being among them.
         log_likelihood: `(N,)`, up to a constant. If several records were deleted, that of the best set with the
             candidate.
         method: "ratio" (posterior draws), "shift" (only their means), "gradient" (trained parameters) or "totals"
             (approximations).
         effective_draws: effective number of draws of both releases, smallest value over the candidates.
-        deleted: for approximations: number of deleted records, and totals of their fields.
+        deleted: number of deleted records (the change of n); for approximations also totals of their fields.
+        hypotheses: for draws: posterior probabilities of the premise (one candidate was deleted), and of what else may
+            have happened: the deleted record is "absent" among the candidates, "two" candidates were deleted, one was
+            "replaced" by another record, a record was "added", before and after are "exchanged", or "none" was deleted.
+        bayes_factors: logarithms of the Bayes factors of the hypotheses against the premise.
     """
 
     probability: np.ndarray
@@ -107,6 +125,8 @@ class DeletionInference(Result):
     model: str
     warnings: tuple[str, ...] = ()
     deleted: tuple[Row, ...] = ()
+    hypotheses: dict[str, float] = field(default_factory=dict)
+    bayes_factors: dict[str, float] = field(default_factory=dict)
 
     @property
     def ranking(self) -> np.ndarray:
@@ -117,7 +137,10 @@ class DeletionInference(Result):
         """Plain types only."""
         names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
         return self._document(
-            **{name: getattr(self, name) for name in names}, deleted=[asdict(row) for row in self.deleted]
+            **{name: getattr(self, name) for name in names},
+            deleted=[asdict(row) for row in self.deleted],
+            hypotheses=self.hypotheses,
+            bayes_factors=self.bayes_factors,
         )
 
     def to_dataframe(self) -> "DataFrame":
@@ -129,7 +152,10 @@ class DeletionInference(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+        which = f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+        if not self.hypotheses:
+            return which
+        return f"{which}, if one was (probability {self.hypotheses['premise']:.2f})"
 
     @property
     def condition(self) -> str:

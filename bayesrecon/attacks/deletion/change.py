@@ -178,7 +178,7 @@ def unlike(logs: np.ndarray, shares: np.ndarray) -> tuple[str, ...]:
 
 _FEW = 20  # an estimate without a probability from fewer public records gets a message
 _TOO_LARGE = 3.0  # a larger excess is not explained by a single record
-_SURE = 0.9  # probability of a label or sign above which it is not doubted
+SURE = 0.9  # probability of a label or sign above which it is not doubted
 
 
 def notes_of(pair: Deletion) -> tuple[str, ...]:
@@ -194,6 +194,7 @@ def cautions_about(
     absent: Sequence[int] = (),
     excess: float | None = None,
     spanned: tuple[int, int] | None = None,
+    noise: float | None = None,
 ) -> tuple[str, ...]:
     """Reasons to doubt a reconstruction, one line each.
 
@@ -204,12 +205,13 @@ def cautions_about(
         absent: labels without public records.
         excess: norm of the slope, relative to the largest one of a public record.
         spanned: number of public records, and number of directions without a penalty.
+        noise: error of the features, relative to their distance from the mean public record.
 
     >>> cautions_about(0.7, what="sign", effective=100.0)
     ('the sign is right with probability 0.70: a record on the other side of the mean explains the change, too',)
     """
     lines = []
-    if probability is not None and probability < _SURE:
+    if probability is not None and probability < SURE:
         other = (
             "another label explains the change, too"
             if what == "label"
@@ -227,6 +229,11 @@ def cautions_about(
         lines.append(
             f"the public Hessian is singular: {spanned[0]} records for {spanned[1]} directions; the result lies in "
             "the span of the public records"
+        )
+    if noise is not None and noise > 1:
+        lines.append(
+            f"the error of the public Hessian is {noise:.1f} times as large as what it shows of the record's features: "
+            "they are near those of the mean public record; supply more public records"
         )
     if excess is not None and excess > _TOO_LARGE:
         lines.append(

@@ -1,7 +1,7 @@
 """`infer_deletion`: which of the candidates was deleted between two releases."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from bayesrecon.attacks.deletion.change import log_likelihood, parameters_of, th
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
+from bayesrecon.attacks.deletion.hypotheses import weighed
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
-from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
+from bayesrecon.attacks.deletion.tilt import by_shift
 from bayesrecon.divergence.outer_products import design, slopes
 from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
@@ -32,6 +33,7 @@ def infer_deletion(
     method: str | None = None,
     public: Mapping[str, Array] | None = None,
     total: float | None = None,
+    premise: float | None = None,
 ) -> DeletionInference:
     """The posterior probability of each candidate that it is the deleted record.
 
@@ -46,6 +48,8 @@ def infer_deletion(
         public: for trained parameters only: public records with all fields, which replace the private ones in the
             Hessian.
         total: for trained parameters only: number of private records. Defaults to the number of public records.
+        premise: for draws only: prior probability that exactly one record was deleted and that it is a candidate, 0.5
+            by default. The other hypotheses share the rest equally. If it is 1, they are not weighed.
 
     Raises:
         BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; the
@@ -70,7 +74,7 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    inference = _BY[type(pair)](pair, table, method, public, total)
+    inference = _BY[type(pair)](pair, table, method, public, total, premise)
     log_likelihood, probability = inference.log_likelihood, inference.probability
     weight = np.exp(log_likelihood - log_likelihood.max())
     return DeletionInference(
@@ -83,6 +87,8 @@ def infer_deletion(
         model.name,
         tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes, *inference.warnings))),
         inference.deleted,
+        inference.hypotheses,
+        inference.bayes_factors,
     )
 
 
@@ -93,7 +99,7 @@ class _Inference:
     Attributes:
         log_likelihood: `(N,)`.
         probability: `(N,)`; None if it follows from `log_likelihood`.
-        method, effective_draws, deleted: as in the result.
+        method, effective_draws, deleted, hypotheses, bayes_factors: as in the result.
     """
 
     log_likelihood: np.ndarray
@@ -102,13 +108,20 @@ class _Inference:
     warnings: Sequence[str] = ()
     deleted: tuple[Row, ...] = ()
     probability: np.ndarray | None = None
+    hypotheses: dict[str, float] = field(default_factory=dict)
+    bayes_factors: dict[str, float] = field(default_factory=dict)
 
 
 def _of_approximations(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    method: str | None,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
-    if method not in (None, "totals") or public is not None or total is not None:
-        raise BayesreconError("method=, public= and total= are not used for approximations; leave them out")
+    if method not in (None, "totals") or public is not None or total is not None or premise is not None:
+        raise BayesreconError("method=, public=, total= and premise= are not used for approximations; leave them out")
     approximated = between(pair, table)
     return _Inference(
         approximated.log_likelihood,
@@ -120,10 +133,17 @@ def _of_approximations(
 
 
 def _of_trained(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    method: str | None,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
     if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
+    if premise is not None:
+        raise BayesreconError("premise= weighs hypotheses about posterior draws; leave it out for trained parameters")
     if method not in (None, "gradient"):
         raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
     log_likelihood, warnings = by_gradient(pair, table, public, total)
@@ -131,20 +151,37 @@ def _of_trained(
 
 
 def _of_draws(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    method: str | None,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
     if public is not None:
         raise BayesreconError("posterior draws contain the curvature: leave out public")
+    if premise is not None and not 0 < premise <= 1:
+        raise BayesreconError(f"premise={premise}: expected a probability above 0, at most 1")
     if method in (None, "ratio"):
-        log_likelihood, effective, warnings = by_ratio(pair, table)
-        return _Inference(log_likelihood, "ratio", effective, warnings)
+        found = weighed(pair, table, 0.5 if premise is None else premise)
+        return _Inference(
+            found.log_likelihood,
+            "ratio",
+            found.effective,
+            found.warnings,
+            found.deleted,
+            found.probability,
+            found.hypotheses,
+            found.bayes_factors,
+        )
     if method == "shift":
         log_likelihood, effective = by_shift(pair, table)
-        return _Inference(log_likelihood, "shift", effective)
+        untested = "it is assumed that one of the candidates was deleted; method='ratio' tests it"
+        return _Inference(log_likelihood, "shift", effective, [untested])
     raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
 
 
-_Infer = Callable[[Deletion, Records, str | None, Mapping[str, Array] | None, float | None], _Inference]
+_Infer = Callable[[Deletion, Records, str | None, Mapping[str, Array] | None, float | None, float | None], _Inference]
 _BY: dict[type[Deletion], _Infer] = {
     ApproximatedPair: _of_approximations,
     TrainedPair: _of_trained,

@@ -17,12 +17,11 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.divergence.metrics import metric_factor
-from bayesrecon.divergence.score import gradients, log_liks
+from bayesrecon.divergence.score import gradients
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
-_BLOCK = 2**22  # log likelihoods held at once
 
 
 @jax.jit
@@ -66,28 +65,6 @@ def pooled(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         parts.append((theta, np.full(len(theta), side), weights * size))
     theta, side, weights = (np.concatenate(p) for p in zip(*parts, strict=True))
     return theta, side, weights
-
-
-def by_ratio(pair: Deletion, table: Records) -> tuple[np.ndarray, float, list[str]]:
-    theta, side, weights = pooled(pair)
-    model, count = pair.before.model, len(next(iter(table.values())))
-    block = max(1, _BLOCK // len(theta))
-    values, spread = [], []
-    offset = np.log((weights * side).sum() / (weights * (1 - side)).sum())
-    for first in range(0, count, block):
-        some = {k: v[first : first + block] for k, v in table.items()}
-        u = np.asarray(log_liks(model, theta, some)) + offset
-        if not np.isfinite(u).all():
-            u = np.where(np.isfinite(u), u, np.nanmin(np.where(np.isfinite(u), u, np.nan)))
-        values.append(np.asarray(profile(u, side, weights)[0]))
-        spread.append(u.std(axis=0))
-    warnings = []
-    if (np.concatenate(spread) > 3).any():
-        warnings.append(
-            "some candidates change the posterior so much that the two sets of draws hardly overlap there; "
-            "their probabilities are uncertain"
-        )
-    return np.concatenate(values), float(weights.sum()), warnings
 
 
 def mean_shift(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -146,11 +146,13 @@ def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
 
     frame = result.to_dataframe()
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
-    table = Table(title=escape(f"the deleted record ({result.method}{evidence})"), title_justify="left")
-    for heading in ("field", "estimate", "std. error"):
+    table = Table(title=escape(f"{result.title} ({result.method}{evidence})"), title_justify="left")
+    other = ("other label or sign",) if "other" in frame else ()
+    for heading in ("field", "estimate", "std. error", *other):
         table.add_column(heading, justify="left" if heading == "field" else "right", no_wrap=True)
     for name, row in frame.head(_MOST_ROWS).to_dict("index").items():
-        table.add_row(escape(str(name)), rich_tables.number(row["estimate"]), rich_tables.number(row["se"], 2))
+        cells = [rich_tables.number(row["estimate"]), rich_tables.number(row["se"], 2)]
+        table.add_row(escape(str(name)), *cells, *([rich_tables.number(row["other"])] if other else []))
     if len(frame) > _MOST_ROWS:
         table.add_row(f"and {len(frame) - _MOST_ROWS} more: see --json or --out")
     yield table

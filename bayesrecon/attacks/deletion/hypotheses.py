@@ -1,0 +1,206 @@
+"""What happened between two sets of posterior draws: the premise that one candidate was deleted, and its rivals.
+
+The log ratio of the two posteriors is the log likelihood of the records that were removed, minus that of the records
+that were added, plus a constant (`tilt`). Each hypothesis is a set of such tilts, with z any other record:
+
+    premise      l(x_i)                     one candidate was deleted
+    absent       l(z)                       a record was deleted that is none of the candidates
+    two          l(x_i) + l(x_j)            two candidates were deleted
+    replaced     l(x_i) - l(z)              a candidate was replaced by another record
+    added        -l(z)                      a record was added
+    exchanged    -l(x_i)                    before and after are exchanged: a candidate was added
+    none         0                          nothing was deleted
+
+The evidence of a hypothesis is the mean likelihood of its tilts, its Bayes factor the ratio to that of the premise. The
+records z have the recovered law of the private records, with responses that the posterior predicts. To second order in
+the tilt, the likelihood of draws with the side s, weights w and the share pi of those before is
+
+    L(f) = a'f - f'B f / 2,    a = sum w (s - pi) f,    B = pi (1 - pi) W Cov(f),
+
+and so all pairs of records are evaluated from one factor of B. The likeliest tilts are evaluated exactly.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from bayesrecon.attacks.deletion.tilt import pooled, profile
+from bayesrecon.divergence.score import log_liks
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
+from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.model import Model, Records
+from bayesrecon.pairs import Deletion
+from bayesrecon.results.row import Row
+
+PREMISE, ABSENT, TWO, REPLACED, ADDED, EXCHANGED, NONE = (
+    "premise", "absent", "two", "replaced", "added", "exchanged", "none",
+)  # fmt: skip
+
+_OTHERS = 2048  # records z
+_VALUES = 2**24  # log likelihoods held at once
+_EXACT = 32  # tilts of a hypothesis that are evaluated exactly
+_RANK = 1e-9  # variances of tilts below this share of the largest are rounding
+_FEW = 5.0  # effective number of records z behind an evidence, below which it is uncertain
+_MOST_PAIRS = 1000  # candidates of which all pairs are evaluated
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The hypotheses, weighed.
+
+    Attributes:
+        log_likelihood: `(N,)`, of every candidate under the premise.
+        probability: `(N,)`, probability that the candidate was deleted, under any hypothesis.
+        hypotheses: `{name: posterior probability}`.
+        bayes_factors: `{name: logarithm of the evidence relative to the premise}`.
+        deleted: the change of n.
+        effective: effective number of draws.
+        warnings: one line each.
+    """
+
+    log_likelihood: Float[np.ndarray, " N"]
+    probability: Float[np.ndarray, " N"]
+    hypotheses: dict[str, float]
+    bayes_factors: dict[str, float]
+    deleted: tuple[Row, ...]
+    effective: float
+    warnings: tuple[str, ...]
+
+
+def weighed(pair: Deletion, candidates: Records, premise: float) -> Weighed:
+    """Weigh the hypotheses about a pair of sets of draws.
+
+    Args:
+        candidates: `{field: (N, *shape)}`.
+        premise: prior probability of the premise. The other hypotheses share the rest.
+    """
+    theta, side, weights = pooled(pair)
+    size, count = len(theta), len(next(iter(candidates.values())))
+    others, warnings = _others(pair, candidates, max(1, min(_OTHERS, _VALUES // size)))
+    values = np.concatenate([_log_liks(pair.before.model, theta, table) for table in (candidates, others)], axis=1)
+    tilts = _Tilts(values, side, weights)
+    i, z = np.arange(count), count + np.arange(values.shape[1] - count)
+    pairs = np.array(np.triu_indices(min(count, _MOST_PAIRS), 1))
+    nobody = np.full(1, -1)
+    sets = {
+        PREMISE: (i, nobody, nobody, 1.0, 0.0),
+        ABSENT: (z, nobody, nobody, 1.0, 0.0),
+        TWO: (pairs[0], pairs[1], nobody, 1.0, 1.0),
+        REPLACED: (np.repeat(i, len(z)), np.tile(z, count), nobody, 1.0, -1.0),
+        ADDED: (z, nobody, nobody, -1.0, 0.0),
+        EXCHANGED: (i, nobody, nobody, -1.0, 0.0),
+    }
+    logs, evidence = {}, {NONE: 0.0}
+    for name, (first, second, _, sign, other) in sets.items():
+        if not len(first):
+            continue
+        second = np.broadcast_to(second, first.shape)
+        logs[name] = tilts.likelihoods(first, second, sign, other, len(first) if name == PREMISE else _EXACT)
+        evidence[name] = float(logsumexp(logs[name]) - np.log(len(first)))
+    shares = {name: np.exp(v - logsumexp(v)) for name, v in logs.items()}
+    if 1 / (shares[ABSENT] ** 2).sum() < _FEW and evidence[ABSENT] - max(evidence.values()) > -10:
+        warnings.append(
+            "few of the records that were simulated explain the change: the probability that another record was "
+            "deleted is uncertain"
+        )
+    prior = {name: premise if name == PREMISE else (1 - premise) / (len(evidence) - 1) for name in evidence}
+    with np.errstate(divide="ignore"):
+        joint = {name: float(np.log(prior[name])) + value for name, value in evidence.items()}
+    total = float(logsumexp(list(joint.values())))
+    posterior = {
+        name: float(np.exp(joint[name] - total))
+        for name in (PREMISE, ABSENT, TWO, REPLACED, ADDED, EXCHANGED, NONE)
+        if name in joint
+    }
+    probability = posterior[PREMISE] * shares[PREMISE]
+    probability = probability + posterior[REPLACED] * shares[REPLACED].reshape(count, -1).sum(axis=1)
+    if TWO in shares:
+        for members in pairs:
+            probability += posterior[TWO] * np.bincount(members, shares[TWO], minlength=count)
+    factors = {name: evidence[name] - evidence[PREMISE] for name in posterior}
+    row = tilts.change_of_n()
+    return Weighed(logs[PREMISE], probability, posterior, factors, (row,), float(weights.sum()), tuple(warnings))
+
+
+class _Tilts:
+    """Log likelihoods of combinations of tilts, from the log likelihoods `values (T, M)` of records."""
+
+    def __init__(self, values: np.ndarray, side: np.ndarray, weights: np.ndarray):
+        self._values, self._side, self._weights = values, side, weights
+        total = weights.sum()
+        self._share = float((weights * side).sum() / total)
+        self._offset = np.log(self._share / (1 - self._share))
+        scale = self._share * (1 - self._share)
+        root = np.sqrt(weights * scale)[:, None]
+        centred = root * (values - weights @ values / total)
+        # An orthonormal basis of the tilts from a sample of them: they have few degrees of freedom.
+        sample = centred[:, :: -(-centred.shape[1] // 256)]
+        size, vectors = np.linalg.eigh(sample.T @ sample)
+        kept = size > _RANK * size[-1]
+        basis = sample @ (vectors[:, kept] / np.sqrt(size[kept]))
+        self._factor = basis.T @ centred  # B = F'F
+        self._gain = basis.T @ ((side - self._share) * np.sqrt(weights / scale))
+        self._single, self._own = self._gain @ self._factor, (self._factor**2).sum(axis=0)
+        self._without = float((weights * side).sum() * np.log(self._share))
+        self._without += float((weights * (1 - side)).sum() * np.log(1 - self._share))
+
+    def likelihoods(self, first: np.ndarray, second: np.ndarray, sign: float, other: float, exact: int) -> np.ndarray:
+        """Of the tilts `sign l(first) + other l(second)`; the `exact` likeliest ones without approximation."""
+        result = sign * self._single[first] - 0.5 * self._own[first]
+        if other:
+            result += other * self._single[second] - 0.5 * self._own[second]
+            step = 2**20
+            for start in range(0, len(first), step):
+                rows = slice(start, start + step)
+                between = np.einsum("rk,rk->k", self._factor[:, first[rows]], self._factor[:, second[rows]])
+                result[rows] -= sign * other * between
+        best = np.argsort(-result)[:exact]
+        tilt = sign * self._values[:, first[best]]
+        if other:
+            tilt = tilt + other * self._values[:, second[best]]
+        padded = np.zeros((len(tilt), -(-len(best) // _EXACT) * _EXACT))
+        padded[:, : len(best)] = tilt
+        found = [
+            np.asarray(profile(padded[:, k : k + _EXACT] + self._offset, self._side, self._weights)[0])
+            for k in range(0, padded.shape[1], _EXACT)
+        ]
+        refined = np.concatenate(found)[: len(best)] - self._without
+        result += np.median(refined - result[best])
+        result[best] = refined
+        return result
+
+    def change_of_n(self) -> Row:
+        """The number of deleted records: the function of tilts that is one for every record."""
+        along = np.linalg.lstsq(self._factor.T, np.ones(self._factor.shape[1]), rcond=1e-6)[0]
+        visibility = float(np.clip(1 - np.mean((along @ self._factor - 1) ** 2), 0, 1))
+        if visibility < 0.99:
+            return Row("n", visibility=visibility)
+        estimate, se = float(along @ self._gain), float(np.linalg.norm(along))
+        low, high = estimate - 1.96 * se, estimate + 1.96 * se
+        return Row("n", estimate, se, low, high, None, visibility, "determined")
+
+
+def _log_liks(model: Model, theta: np.ndarray, table: Records) -> np.ndarray:
+    values = np.asarray(log_liks(model, theta, table))
+    if np.isfinite(values).all():
+        return values
+    return np.where(np.isfinite(values), values, np.nanmin(np.where(np.isfinite(values), values, np.nan)))
+
+
+def _others(pair: Deletion, candidates: Records, count: int) -> tuple[Records, list[str]]:
+    """Records with the law of the private ones, as far as the release before determines it."""
+    rng = np.random.default_rng(0)
+    try:
+        problem = solve_release(pair.before, key=0)
+        records = problem.reference.draw(problem.rng, count)
+        predict = responses(problem.release, ())
+        return (records if predict is None else predict(rng, records)), []
+    except BayesreconError:
+        size = len(next(iter(candidates.values())))
+        rows = {k: v[rng.integers(size, size=count)] for k, v in candidates.items()}
+        return rows, [
+            "other records are drawn field by field from the candidates, since the draws do not show their law"
+        ]
