@@ -44,7 +44,9 @@ def resolution_of(theta: np.ndarray) -> float:
     return float(np.finfo(float).eps)
 
 
-def refuse_rounding(pair: Deletion, gradient: np.ndarray, rounding: np.ndarray, records: float) -> None:
+def refuse_rounding(
+    pair: Deletion, gradient: np.ndarray, rounding: np.ndarray, records: float, condition: float = 1.0
+) -> None:
     """Refuse a change of the parameters that says nothing about a deletion.
 
     Args:
@@ -52,12 +54,13 @@ def refuse_rounding(pair: Deletion, gradient: np.ndarray, rounding: np.ndarray, 
         rounding: of the same shape, the sums of the absolute values of what the gradient of the objective adds up, and
             of `H` times the parameter. Times the precision of the numbers, this is the gradient that rounding leaves.
         records: n. An optimiser whose stopping rule is known leaves up to n times its tolerance.
+        condition: by which rounding errors are magnified where H is not known.
 
     Raises:
         Unchanged: no part of the gradient is larger than what rounding and tolerance leave.
     """
     theta = np.concatenate([np.ravel(pair.before.theta), np.ravel(pair.after.theta)])
-    noise = (_ACCUMULATED * np.finfo(float).eps + resolution_of(theta)) * rounding
+    noise = (_ACCUMULATED * condition * np.finfo(float).eps + resolution_of(theta)) * rounding
     # Public records estimate H. Along the remaining gradient they may well be off by a factor of two.
     left = 2 * records * sum(getattr(release, "tolerance", 0.0) for release in (pair.before, pair.after))
     if (np.abs(gradient) > noise + left).any():

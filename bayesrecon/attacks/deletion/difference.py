@@ -41,8 +41,9 @@ class Difference(Attack[DeletedRecord]):
     def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         rows, warnings = deleted_totals(release)
         count, *totals = rows
+        doubts = list[str]()
         if count.lower is None or count.upper is None:
-            warnings.append("the number of deleted records is not determined: the fields are those of a single record")
+            doubts.append("the number of deleted records is not determined: the fields are those of a single record")
         elif not count.lower <= 1 <= count.upper:
             listed = ", ".join(f"{r.name} {r.estimate:.5g}" for r in totals[:4] if r.estimate is not None)
             raise BayesreconError(
@@ -50,7 +51,7 @@ class Difference(Attack[DeletedRecord]):
                 f"{count.upper:.4g}, and not by a single one ({listed})"
             )
         elif count.lower <= 0 or count.upper >= 2:
-            warnings.append(
+            doubts.append(
                 f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: the fields assume one"
             )
         unseen = [r.name[4:-1] for r in totals if r.estimate is None]
@@ -60,7 +61,8 @@ class Difference(Attack[DeletedRecord]):
         if not record:
             raise BayesreconError("these releases determine no field of the deleted record")
         one, two, name = release.before.name, release.after.name, release.before.model.name
-        return DeletedRecord(record, se, "difference", None, float("inf"), one, two, name, tuple(warnings))
+        told = (*warnings, *doubts)
+        return DeletedRecord(record, se, "difference", None, float("inf"), one, two, name, told, doubts=tuple(doubts))
 
 
 def _fields(pair: Deletion, totals: list[Row]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

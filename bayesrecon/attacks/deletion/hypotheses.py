@@ -39,8 +39,9 @@ PREMISE, ABSENT, TWO, REPLACED, ADDED, EXCHANGED, NONE = (
     "premise", "absent", "two", "replaced", "added", "exchanged", "none",
 )  # fmt: skip
 
-_OTHERS = 2048  # records z
+_OTHERS = 768  # records z
 _VALUES = 2**24  # log likelihoods held at once
+_SAMPLE = 96  # tilts that span the others
 _EXACT = 32  # tilts of a hypothesis that are evaluated exactly
 _RANK = 1e-9  # variances of tilts below this share of the largest are rounding
 _FEW = 5.0  # effective number of records z behind an evidence, below which it is uncertain
@@ -137,7 +138,7 @@ class _Tilts:
         root = np.sqrt(weights * scale)[:, None]
         centred = root * (values - weights @ values / total)
         # An orthonormal basis of the tilts from a sample of them: they have few degrees of freedom.
-        sample = centred[:, :: -(-centred.shape[1] // 256)]
+        sample = centred[:, :: -(-centred.shape[1] // _SAMPLE)]
         size, vectors = np.linalg.eigh(sample.T @ sample)
         kept = size > _RANK * size[-1]
         basis = sample @ (vectors[:, kept] / np.sqrt(size[kept]))

@@ -22,6 +22,7 @@ from bayesrecon.pairs import Deletion, TrainedPair
 from bayesrecon.results.deletion import DeletedRecord
 
 _ONE = 1e-3  # share of the step beside one outer product, above which it is not called one record's
+_CONDITION = 1e6  # of a Hessian that is not known
 _ROUNDING = 1e-9  # of a record: an intercept that moves less than this does not tell its scale
 
 
@@ -55,7 +56,7 @@ class OneStep(Attack[DeletedRecord]):
         before, after = parameters_of(release, model)
         step = before - after
         left, _, right = np.linalg.svd(step, full_matrices=False)
-        refuse_rounding(release, step, np.abs(before), 0.0)
+        refuse_rounding(release, step, np.abs(before), 0.0, _CONDITION)
         if abs(right[0, -1]) <= _ROUNDING:
             raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
         slope = left[:, 0] * right[0, -1]

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from bayesrecon.results.deletion import DeletedRecord, DeletionInference
 
 _MOST_ROWS = 30
+_HAPPENED = {
+    "premise": "one candidate was deleted",
+    "absent": "another record was deleted",
+    "two": "two candidates were deleted",
+    "replaced": "a candidate was replaced by another record",
+    "added": "a record was added",
+    "exchanged": "before and after are exchanged",
+    "none": "nothing was deleted",
+}
 
 
 @command(MODEL, only(KNOWS, "total", "domain"), ENDING, written=(".json", ".csv", ".npz"))
@@ -170,6 +179,13 @@ def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
     for name, row in frame.head(10).iterrows():
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
+    if result.hypotheses:
+        what = Table(title="what happened", title_justify="left")
+        for heading in ("", "probability", "log Bayes factor"):
+            what.add_column(heading, justify="right" if heading else "left")
+        for name, share in result.hypotheses.items():
+            what.add_row(_HAPPENED[name], f"{share:.3f}", f"{result.bayes_factors[name]:.1f}")
+        yield what
     if result.deleted:
         from bayesrecon.cli import rich_tables
 
