@@ -18,11 +18,10 @@ from bayesrecon.attacks.deletion.change import (
     thetas_of,
     whole_records,
 )
-from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
+from bayesrecon.attacks.deletion.curvature import Curvature, Sketched, curvature_between
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.inversion import Embedding
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
-from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import Equations, Solution
 from bayesrecon.divergence.score import gradients

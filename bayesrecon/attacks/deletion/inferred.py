@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.approximated import between
 from bayesrecon.attacks.deletion.change import log_likelihood, parameters_of, thetas_of, unlike
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Improvements
+from bayesrecon.attacks.deletion.difference import between
 from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
 from bayesrecon.attacks.deletion.hypotheses import weighed
 from bayesrecon.attacks.deletion.prepared import PreparedHRec

@@ -49,7 +49,12 @@ def test_other_changes_are_reported_as_no_step():
     assert "not one gradient step" in doubt
     moved = before.theta[0] * (1 + 1e-13)
     near = dirac(before.model, before.model.split(moved))
-    refused("differ by rounding: nothing can be said", bayesrecon.reconstruct, bayesrecon.deletion(before, near), attack=OneStep())
+    refused(
+        "differ by rounding: nothing can be said",
+        bayesrecon.reconstruct,
+        bayesrecon.deletion(before, near),
+        attack=OneStep(),
+    )
 
 
 @pytest.mark.slow
