@@ -25,7 +25,7 @@ again. Both posteriors are conjugate. T independent exact draws are taken from e
 
 * *Ratio* is the share of games in which `infer_deletion(pair, members)` ranks the deleted record first among all N
   members, with its exact (Clopper-Pearson) 95 % interval.
-* *Stated* is the mean probability that the attack gives to its first choice.
+* *Stated* is the mean probability that the attack gives to its first choice, if one of the members was deleted.
 * *Mean shift* is the same as ratio with `method="shift"`.
 * *Direction* is the median absolute cosine between `Sigma^-1 (mean+ - mean-)` in the coefficients and the deleted
   record (1, x), with a bootstrap interval.
@@ -51,7 +51,7 @@ def play(count, draws, width, known, seed, rebuild=True):
     before = from_draws(conjugate.sample_regression(x, y, draws, rng, known=known), model)
     after = from_draws(conjugate.sample_regression(*without, draws, rng, known=known), model)
     pair, members = bayesrecon.deletion(before, after), {"x": x, "y": y}
-    ratio = bayesrecon.infer_deletion(pair, members)
+    ratio = bayesrecon.infer_deletion(pair, members, premise=1)
     shift = bayesrecon.infer_deletion(pair, members, method="shift")
     with x64():
         direction = model.split(mean_shift(pair)[0])["beta"]

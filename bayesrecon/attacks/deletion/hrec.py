@@ -241,7 +241,7 @@ def _probability(
 ) -> float | None:
     """Probability of the best record's label among the labels that were tried; None if there was only one.
 
-    It is the likelihood of `angle` at the best record of each label. The fitted values reduce the degrees of freedom.
+    It is that of `change.log_likelihood` at the best record of each label. Fitted values reduce the degrees of freedom.
     """
     if len({_label(solution) for solution in solutions}) < 2:
         return None

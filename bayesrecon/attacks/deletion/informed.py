@@ -1,7 +1,4 @@
-"""The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form).
-
-The computation is in `attacks.deletion.missing_record`.
-"""
+"""The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,6 +14,7 @@ from bayesrecon.divergence.score import total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import LinearPredictor, Model, Params, Records
+from bayesrecon.pairs import Unchanged
 from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.deletion import MissingRecord
 from bayesrecon.verbs.verb import verb
@@ -60,6 +58,12 @@ def missing_record_of(release: Release, others: Mapping[str, Array], tolerance: 
     count = len(next(iter(table.values())))
     gradient = -np.asarray(total_score(model, theta, table, np.ones(count)))
     rounding = float(np.finfo(float).eps * np.sqrt(count) * (1 + np.abs(gradient).max()))
+    left = count * getattr(release, "tolerance", 0.0) if tolerance is None else 0.0
+    if 0 < np.abs(gradient).max() <= left:
+        raise Unchanged(
+            "the known records explain the parameter up to the tolerance at which training stopped: nothing can be "
+            "said about a further record; state tolerance= if the gradient left is smaller, or train to one of 1e-8"
+        )
     return _solve(release, model.linear, model.constrain(theta), gradient, tolerance, rounding)
 
 

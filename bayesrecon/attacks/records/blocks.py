@@ -7,7 +7,7 @@ results agree for all layers (expectation consistency, Opper and Winther 2005):
 
     v = diag (A_l + D_l)^-1  for every l,    D_l = sum_{k != l} C_k,    1 / v = sum_k C_k.
 
-This is exact if the eigenvectors of the layers are unrelated. `conjugate` computes columns of the exact inverse.
+This is exact if the eigenvectors of the layers are unrelated. `Solver` computes columns of the exact inverse.
 """
 
 from collections.abc import Callable, Sequence
