@@ -106,8 +106,7 @@ class DeletionInference(Result):
             deleted, the probability of being among them.
         log_likelihood: `(N,)`, up to a constant. If several records were deleted, that of the best set with the
             candidate.
-        method: "ratio" (posterior draws), "shift" (only their means), "gradient" (trained parameters) or "totals"
-            (approximations).
+        method: "ratio" (posterior draws), "gradient" (trained parameters) or "totals" (approximations).
         effective_draws: effective number of draws of both releases, smallest value over the candidates.
         deleted: number of deleted records (the change of n); for approximations also totals of their fields.
         hypotheses: for draws: posterior probabilities of the premise (one candidate was deleted), and of what else may

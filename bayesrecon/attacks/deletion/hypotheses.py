@@ -20,6 +20,7 @@ the tilt, the likelihood of draws with the side s, weights w and the share pi of
 and so all pairs of records are evaluated from one factor of B. The likeliest tilts are evaluated exactly.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +40,14 @@ PREMISE, ABSENT, TWO, REPLACED, ADDED, EXCHANGED, NONE = (
     "premise", "absent", "two", "replaced", "added", "exchanged", "none",
 )  # fmt: skip
 
-_OTHERS = 768  # records z
-_VALUES = 2**24  # log likelihoods held at once
+_OTHERS, _PAIRED = 4096, 512  # records z, and how many of them replace candidates
+_VALUES = 2**23  # log likelihoods held at once
 _SAMPLE = 96  # tilts that span the others
 _EXACT = 32  # tilts of a hypothesis that are evaluated exactly
 _RANK = 1e-9  # variances of tilts below this share of the largest are rounding
 _FEW = 5.0  # effective number of records z behind an evidence, below which it is uncertain
+_AT_ONCE = 2**20  # pairs of records at a time
+_CLOSE = 5.0  # difference of log evidences, up to which a hypothesis is not ruled out
 _MOST_PAIRS = 1000  # candidates of which all pairs are evaluated
 
 
@@ -83,39 +86,36 @@ def weighed(pair: Deletion, candidates: Records, premise: float) -> Weighed:
     others, warnings = _others(pair, candidates, max(1, min(_OTHERS, _VALUES // size)))
     values = np.concatenate([_log_liks(pair.before.model, theta, table) for table in (candidates, others)], axis=1)
     tilts = _Tilts(values, side, weights)
-    i, z = np.arange(count), count + np.arange(values.shape[1] - count)
-    pairs = np.array(np.triu_indices(min(count, _MOST_PAIRS), 1))
-    nobody = np.full(1, -1)
+    i, z = np.arange(count), np.arange(count, values.shape[1])
+    pairs = np.triu_indices(min(count, _MOST_PAIRS), 1)
     sets = {
-        PREMISE: (i, nobody, nobody, 1.0, 0.0),
-        ABSENT: (z, nobody, nobody, 1.0, 0.0),
-        TWO: (pairs[0], pairs[1], nobody, 1.0, 1.0),
-        REPLACED: (np.repeat(i, len(z)), np.tile(z, count), nobody, 1.0, -1.0),
-        ADDED: (z, nobody, nobody, -1.0, 0.0),
-        EXCHANGED: (i, nobody, nobody, -1.0, 0.0),
+        PREMISE: ((i, 1.0),),
+        ABSENT: ((z, 1.0),),
+        TWO: ((pairs[0], 1.0), (pairs[1], 1.0)),
+        REPLACED: ((np.repeat(i, len(z[:_PAIRED])), 1.0), (np.tile(z[:_PAIRED], count), -1.0)),
+        ADDED: ((z, -1.0),),
+        EXCHANGED: ((i, -1.0),),
     }
-    logs, evidence = {}, {NONE: 0.0}
-    for name, (first, second, _, sign, other) in sets.items():
-        if not len(first):
-            continue
-        second = np.broadcast_to(second, first.shape)
-        logs[name] = tilts.likelihoods(first, second, sign, other, len(first) if name == PREMISE else _EXACT)
-        evidence[name] = float(logsumexp(logs[name]) - np.log(len(first)))
+    logs = {
+        name: tilts.likelihoods(parts, count if name == PREMISE else _EXACT)
+        for name, parts in sets.items()
+        if len(parts[0][0])
+    }
+    evidence = {name: float(logsumexp(v) - np.log(len(v))) for name, v in logs.items()} | {NONE: 0.0}
     shares = {name: np.exp(v - logsumexp(v)) for name, v in logs.items()}
-    if 1 / (shares[ABSENT] ** 2).sum() < _FEW and evidence[ABSENT] - max(evidence.values()) > -10:
+    best = max(evidence.values())
+    if any(evidence[k] > best - _CLOSE and 1 / (shares[k] ** 2).sum() < _FEW for k in (ABSENT, ADDED, REPLACED)):
         warnings.append(
-            "few of the records that were simulated explain the change: the probability that another record was "
-            "deleted is uncertain"
+            "few of the records that were simulated explain the change: how probable it is that a record other than "
+            "the candidates was deleted or added is uncertain"
         )
+    if count > _MOST_PAIRS:
+        warnings.append(f"pairs of deleted candidates are weighed among the first {_MOST_PAIRS:,} only")
     prior = {name: premise if name == PREMISE else (1 - premise) / (len(evidence) - 1) for name in evidence}
     with np.errstate(divide="ignore"):
         joint = {name: float(np.log(prior[name])) + value for name, value in evidence.items()}
     total = float(logsumexp(list(joint.values())))
-    posterior = {
-        name: float(np.exp(joint[name] - total))
-        for name in (PREMISE, ABSENT, TWO, REPLACED, ADDED, EXCHANGED, NONE)
-        if name in joint
-    }
+    posterior = {name: float(np.exp(value - total)) for name, value in joint.items()}
     probability = posterior[PREMISE] * shares[PREMISE]
     probability = probability + posterior[REPLACED] * shares[REPLACED].reshape(count, -1).sum(axis=1)
     if TWO in shares:
@@ -148,20 +148,17 @@ class _Tilts:
         self._without = float((weights * side).sum() * np.log(self._share))
         self._without += float((weights * (1 - side)).sum() * np.log(1 - self._share))
 
-    def likelihoods(self, first: np.ndarray, second: np.ndarray, sign: float, other: float, exact: int) -> np.ndarray:
-        """Of the tilts `sign l(first) + other l(second)`; the `exact` likeliest ones without approximation."""
-        result = sign * self._single[first] - 0.5 * self._own[first]
-        if other:
-            result += other * self._single[second] - 0.5 * self._own[second]
-            step = 2**20
-            for start in range(0, len(first), step):
-                rows = slice(start, start + step)
+    def likelihoods(self, parts: Sequence[tuple[np.ndarray, float]], exact: int) -> np.ndarray:
+        """Of sums of tilts, each with its sign, `(k,)`; those of the `exact` likeliest ones without approximation."""
+        result = sum(sign * self._single[records] - 0.5 * self._own[records] for records, sign in parts)
+        if len(parts) == 2:
+            (first, one), (second, two) = parts
+            for start in range(0, len(first), _AT_ONCE):
+                rows = slice(start, start + _AT_ONCE)
                 between = np.einsum("rk,rk->k", self._factor[:, first[rows]], self._factor[:, second[rows]])
-                result[rows] -= sign * other * between
+                result[rows] -= one * two * between
         best = np.argsort(-result)[:exact]
-        tilt = sign * self._values[:, first[best]]
-        if other:
-            tilt = tilt + other * self._values[:, second[best]]
+        tilt = sum(sign * self._values[:, records[best]] for records, sign in parts)
         padded = np.zeros((len(tilt), -(-len(best) // _EXACT) * _EXACT))
         padded[:, : len(best)] = tilt
         found = [

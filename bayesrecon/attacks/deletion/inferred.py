@@ -13,7 +13,6 @@ from bayesrecon.attacks.deletion.difference import between
 from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
 from bayesrecon.attacks.deletion.hypotheses import weighed
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
-from bayesrecon.attacks.deletion.tilt import by_shift
 from bayesrecon.divergence.outer_products import design, slopes
 from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
@@ -30,7 +29,6 @@ def infer_deletion(
     pair: Deletion,
     candidates: Mapping[str, object],
     *,
-    method: str | None = None,
     public: Mapping[str, Array] | None = None,
     total: float | None = None,
     premise: float | None = None,
@@ -43,8 +41,6 @@ def infer_deletion(
         candidates: `{field: (N, *shape)}`, N records, one of which was deleted. Approximations also determine how many
             records were deleted (`deleted` in the result). If there are several, the probability of a candidate is that
             of being among them.
-        method: "ratio" (the default for draws) uses likelihood ratios over the draws. "shift" uses only the means of
-            the draws.
         public: for trained parameters only: public records with all fields, which replace the private ones in the
             Hessian.
         total: for trained parameters only: number of private records. Defaults to the number of public records.
@@ -52,8 +48,8 @@ def infer_deletion(
             by default. The other hypotheses share the rest equally. If it is 1, they are not weighed.
 
     Raises:
-        BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; the
-            method is unknown; or the two releases differ in size. For approximations also: no data set has these
+        BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; or the
+            two releases differ in size. For approximations also: no data set has these
             values, the number of deleted records is not determined, or there are too many sets of candidates of that
             size.
 
@@ -74,7 +70,7 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    inference = _BY[type(pair)](pair, table, method, public, total, premise)
+    inference = _BY[type(pair)](pair, table, public, total, premise)
     log_likelihood, probability = inference.log_likelihood, inference.probability
     weight = np.exp(log_likelihood - log_likelihood.max())
     return DeletionInference(
@@ -115,13 +111,12 @@ class _Inference:
 def _of_approximations(
     pair: Deletion,
     table: Records,
-    method: str | None,
     public: Mapping[str, Array] | None,
     total: float | None,
     premise: float | None,
 ) -> _Inference:
-    if method not in (None, "totals") or public is not None or total is not None or premise is not None:
-        raise BayesreconError("method=, public=, total= and premise= are not used for approximations; leave them out")
+    if public is not None or total is not None or premise is not None:
+        raise BayesreconError("public=, total= and premise= are not used for approximations; leave them out")
     approximated = between(pair, table)
     return _Inference(
         approximated.log_likelihood,
@@ -135,7 +130,6 @@ def _of_approximations(
 def _of_trained(
     pair: Deletion,
     table: Records,
-    method: str | None,
     public: Mapping[str, Array] | None,
     total: float | None,
     premise: float | None,
@@ -144,8 +138,6 @@ def _of_trained(
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if premise is not None:
         raise BayesreconError("premise= weighs hypotheses about posterior draws; leave it out for trained parameters")
-    if method not in (None, "gradient"):
-        raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
     log_likelihood, warnings = by_gradient(pair, table, public, total)
     return _Inference(log_likelihood, "gradient", warnings=warnings)
 
@@ -153,7 +145,6 @@ def _of_trained(
 def _of_draws(
     pair: Deletion,
     table: Records,
-    method: str | None,
     public: Mapping[str, Array] | None,
     total: float | None,
     premise: float | None,
@@ -162,26 +153,20 @@ def _of_draws(
         raise BayesreconError("posterior draws contain the curvature: leave out public")
     if premise is not None and not 0 < premise <= 1:
         raise BayesreconError(f"premise={premise}: expected a probability above 0, at most 1")
-    if method in (None, "ratio"):
-        found = weighed(pair, table, 0.5 if premise is None else premise)
-        return _Inference(
-            found.log_likelihood,
-            "ratio",
-            found.effective,
-            found.warnings,
-            found.deleted,
-            found.probability,
-            found.hypotheses,
-            found.bayes_factors,
-        )
-    if method == "shift":
-        log_likelihood, effective = by_shift(pair, table)
-        untested = "it is assumed that one of the candidates was deleted; method='ratio' tests it"
-        return _Inference(log_likelihood, "shift", effective, [untested])
-    raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+    found = weighed(pair, table, 0.5 if premise is None else premise)
+    return _Inference(
+        found.log_likelihood,
+        "ratio",
+        found.effective,
+        found.warnings,
+        found.deleted,
+        found.probability,
+        found.hypotheses,
+        found.bayes_factors,
+    )
 
 
-_Infer = Callable[[Deletion, Records, str | None, Mapping[str, Array] | None, float | None, float | None], _Inference]
+_Infer = Callable[[Deletion, Records, Mapping[str, Array] | None, float | None, float | None], _Inference]
 _BY: dict[type[Deletion], _Infer] = {
     ApproximatedPair: _of_approximations,
     TrainedPair: _of_trained,

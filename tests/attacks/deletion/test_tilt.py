@@ -5,9 +5,9 @@ import pytest
 from conjugate import regression_model, sample_regression
 
 import bayesrecon
-from bayesrecon.attacks.deletion.tilt import mean_shift, profile
+from bayesrecon.attacks.deletion.tilt import profile
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import clopper_pearson, cosine_similarity
+from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
@@ -60,22 +60,16 @@ def test_the_deleted_record_is_likely_and_its_premise_is_weighed_against_others(
 def test_the_deleted_record_is_found_among_the_members():
     """Games as in benchmarks/deletion/bayesian_deletion.py: at its rate, 0.91, fewer than 31 hits once in three
     hundred."""
-    hits, shifts, called, cosines, chance = 0, 0, [], [], 0
+    hits, called, chance = 0, [], 0
     for seed in range(40):
         members, k, pair = play(seed)
         found = bayesrecon.infer_deletion(pair, members, premise=1)
         hits += found.ranking[0] == k
         called.append(found.probability[k])
-        shifts += bayesrecon.infer_deletion(pair, members, method="shift").ranking[0] == k
         chance += np.random.default_rng(seed).integers(50) == k
-        with x64():
-            direction = pair.before.model.split(mean_shift(pair)[0])["beta"]
-        cosines.append(abs(cosine_similarity(direction, np.r_[1, members["x"][k]])))
     assert hits >= 31
-    assert shifts >= 25
     assert chance <= 6
     assert np.mean(called) > 0.6
-    assert np.median(cosines) >= 0.95
 
 
 @pytest.mark.slow
@@ -107,8 +101,5 @@ def test_bad_candidates():
         bayesrecon.infer_deletion(pair, {"x": members["x"]})
     with pytest.raises(BayesreconError, match="contain the curvature"):
         bayesrecon.infer_deletion(pair, members, public=members)
-    with pytest.raises(BayesreconError, match="'ratio' or 'shift'"):
-        bayesrecon.infer_deletion(pair, members, method="mean")
     with pytest.raises(BayesreconError, match="expected a probability"):
         bayesrecon.infer_deletion(pair, members, premise=2)
-    assert bayesrecon.infer_deletion(pair, members, method="shift").method == "shift"
