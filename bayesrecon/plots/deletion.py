@@ -50,7 +50,7 @@ def plot_deleted(
     """
     with panel(ax, path) as ax:
         label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
-        if shape is not None:
+        if shape is not None and result.record:
             pixels = max((np.asarray(v).ravel() for v in result.record.values()), key=len)
             _image(ax, pixels, shape)
         else:

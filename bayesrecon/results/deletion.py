@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesrecon.json_types import Json
 from bayesrecon.model import entry
+from bayesrecon.pairs import Deletion
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
 
@@ -26,8 +27,8 @@ class DeletedRecord(Result):
     """A reconstruction of the deleted record.
 
     Attributes:
-        record: `{field: value}`. For least squares from trained parameters there is no response, because they do not
-            determine it.
+        record: `{field: value}`; empty if nothing can be said. For least squares from trained parameters there is no
+            response, because they do not determine it.
         se: standard errors of the estimated fields, from the curvature of the likelihood or from the errors of the
             totals; None for HRec.
         method: "tilt", "HRec" or "difference".
@@ -53,6 +54,12 @@ class DeletedRecord(Result):
     doubts: tuple[str, ...] = ()
     other: dict[str, np.ndarray] | None = None
     other_probability: float | None = None
+
+    @classmethod
+    def unchanged(cls, pair: Deletion, method: str, reason: str) -> "DeletedRecord":
+        """The result without a record, for two releases that do not differ by more than rounding."""
+        one, two, model = pair.before.name, pair.after.name, pair.before.model.name
+        return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
 
     def to_dict(self) -> Json:
         """Plain types only."""
@@ -89,6 +96,8 @@ class DeletedRecord(Result):
     @property
     def title(self) -> str:
         """What the record is called: a result with doubts does not look like one without."""
+        if not self.record:
+            return "nothing can be said of a deletion"
         return "in doubt, a record that may have been deleted" if self.doubts else "the deleted record"
 
     @property

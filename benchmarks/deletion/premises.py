@@ -104,7 +104,7 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main():
-    parser = STUDY.parser(__doc__, games=200, every=25)
+    parser = STUDY.parser(__doc__, games=200, every=10)
     options = STUDY.given(parser)
     games = STUDY.kept()
     for first in range(0, options.games, options.every):

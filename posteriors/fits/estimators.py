@@ -136,6 +136,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
     attributes = {
         "bayesrecon_temperature": "0",
+        "bayesrecon_tolerance": repr(min(getattr(release, "tolerance", 0.0), 1e300)),
         "bayesrecon_model": release.model.name,
         "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
     }

@@ -150,7 +150,8 @@ class _Tilts:
 
     def likelihoods(self, parts: Sequence[tuple[np.ndarray, float]], exact: int) -> np.ndarray:
         """Of sums of tilts, each with its sign, `(k,)`; those of the `exact` likeliest ones without approximation."""
-        result = sum(sign * self._single[records] - 0.5 * self._own[records] for records, sign in parts)
+        each = [sign * self._single[records] - 0.5 * self._own[records] for records, sign in parts]
+        result = np.sum(each, axis=0)
         if len(parts) == 2:
             (first, one), (second, two) = parts
             for start in range(0, len(first), _AT_ONCE):
@@ -158,7 +159,7 @@ class _Tilts:
                 between = np.einsum("rk,rk->k", self._factor[:, first[rows]], self._factor[:, second[rows]])
                 result[rows] -= one * two * between
         best = np.argsort(-result)[:exact]
-        tilt = sum(sign * self._values[:, records[best]] for records, sign in parts)
+        tilt = np.sum([sign * self._values[:, records[best]] for records, sign in parts], axis=0)
         padded = np.zeros((len(tilt), -(-len(best) // _EXACT) * _EXACT))
         padded[:, : len(best)] = tilt
         found = [

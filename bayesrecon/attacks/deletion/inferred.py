@@ -18,7 +18,7 @@ from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Records
-from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
+from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair, Unchanged
 from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.results.recovery import Row
 from bayesrecon.verbs.verb import opened_pair, verb
@@ -138,7 +138,10 @@ def _of_trained(
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if premise is not None:
         raise BayesreconError("premise= weighs hypotheses about posterior draws; leave it out for trained parameters")
-    log_likelihood, warnings = by_gradient(pair, table, public, total)
+    try:
+        log_likelihood, warnings = by_gradient(pair, table, public, total)
+    except Unchanged as said:
+        log_likelihood, warnings = np.zeros(len(next(iter(table.values())))), (str(said),)
     return _Inference(log_likelihood, "gradient", warnings=warnings)
 
 

@@ -257,7 +257,9 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
             for rows, solution in zip((first, second), system.halves, strict=True)
         ]
 
-    return failures(CheckInput(labels, draws, system.moved, cache(halves), release=view, independent=independent))
+    found = failures(CheckInput(labels, draws, system.moved, cache(halves), release=view, independent=independent))
+    # A person who is in the known rows and not in the data has no likelihood at all, which no answers can reproduce.
+    return tuple(f"{failure} (or a known row is of somebody who is not in the data)" for failure in found)
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
