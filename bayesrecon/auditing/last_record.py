@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.attacks.deletion.informed import missing_record_of
+from bayesrecon.attacks.deletion.missing_record import missing_record_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release, TrainedParameter, refuse_others
