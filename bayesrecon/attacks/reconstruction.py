@@ -97,5 +97,4 @@ def reconstruct(
     try:
         return attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))
     except Unchanged as said:
-        assert isinstance(release, Deletion), "only pairs can be unchanged"
-        return DeletedRecord.unchanged(release, attack.name, str(said))
+        return DeletedRecord.unchanged(cast(Deletion, release), attack.name, str(said))

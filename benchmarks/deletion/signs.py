@@ -24,9 +24,9 @@ probability that the record lies on the right side of the mean. *Stated* is the 
 the share of correct labels, with its 95 % Clopper-Pearson interval. *Wrong* counts incorrect labels, and *silent*
 counts those of them without a warning. *Warned* counts correct labels with a warning.
 
-The most probable label is the one that is reported, so no probability of one label in two is below 0.5. Deletions from
-one split share the error of its public half, so errors come in groups. The intervals assume independent deletions and
-are too narrow.
+The most probable label is the one that is reported, so no probability of one label in two is below 0.5. Deletions of
+which nothing can be said are left out. Deletions from one split share the error of its public half, so errors come in
+groups. The intervals assume independent deletions and are too narrow.
 
 In the last table nothing was deleted: the same records are fitted again in another order, by another solver, or by
 another solver with another tolerance. *Named* counts pairs of which a record was reported without a doubt, *doubted*
@@ -57,6 +57,8 @@ def play(title, x, y, settings, deletions, seed):
     attack, found = HRec(public=one.public), []
     for pair, row, truth in zip(one.pairs, one.rows, one.truth, strict=True):
         result = bayesrecon.reconstruct(pair, attack=attack, total=float(len(one.private["x"])))
+        if not result.record:  # within what training leaves
+            continue
         centre = one.public["x"].mean(axis=0)
         right = (
             result.record["y"] == one.private["y"][row]
@@ -92,7 +94,7 @@ def unchanged(seed):
         except bayesrecon.BayesreconError:
             yield title, "refused"
         else:
-            yield title, "doubted" if result.doubts else "named"
+            yield title, ("doubted" if result.doubts else "named") if result.record else "refused"
 
 
 def reliability(found):
