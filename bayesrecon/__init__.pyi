@@ -26,7 +26,7 @@ from .attacks.outputs.posterior_sampling import PosteriorSampling as PosteriorSa
 from .attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from .attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
 from .attacks.reconstruction import reconstruct as reconstruct
-from .attacks.records.single import SingleRecords as SingleRecords
+from .attacks.records.attack import SingleRecords as SingleRecords
 from .attacks.recovery import recover as recover
 from .auditing.audit import audit as audit
 from .auditing.audit_outputs import audit_outputs as audit_outputs

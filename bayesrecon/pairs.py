@@ -18,6 +18,10 @@ def shortly(what: str) -> str:
     return what.partition(":")[0].partition(",")[0]
 
 
+class Unchanged(BayesreconError):
+    """Two releases that do not differ by more than two from the same records do."""
+
+
 @dataclass(frozen=True, eq=False)
 class Deletion:
     """Two releases around a deletion: `before` was computed with the record, and `after` without it."""
@@ -88,5 +92,5 @@ def paired(before: Any, after: Any) -> Deletion:
         )
     same_parameters = before.model is after.model and before.theta.shape == after.theta.shape
     if same_parameters and np.array_equal(before.theta, after.theta):
-        raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
+        raise Unchanged("before and after are identical: nothing was deleted, or one file was given twice")
     return before.pair(before, after)

@@ -191,9 +191,16 @@ class OneAtom(Release):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(OneAtom):
-    """A parameter of the data's own model, stationary in all directions. Its equations are the gradient."""
+    """A parameter of the data's own model, stationary in all directions. Its equations are the gradient.
+
+    Args:
+        tolerance: largest entry of the gradient, divided by the number of records, at which training may have stopped;
+            0 if only rounding was left, or if the stopping rule is not known.
+    """
 
     along: ClassVar[None] = None
+
+    tolerance: float = field(default=0.0, kw_only=True, metadata=_STATIC)
 
     @property
     def pair(self) -> type[Deletion]:

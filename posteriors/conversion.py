@@ -1,5 +1,6 @@
 """Releases from anything that holds draws or a fit, by the reader that recognises it."""
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,11 @@ def _read(
         table = table.last(draws)
     if table.attributes.get("bayesrecon_temperature") == "0":  # written by save_trained
         values = {k: v[0, 0] for k, v in table.values.items()}
-        return dirac(model or stored_model(table), values, name=table.name)
+        try:
+            tolerance = float(table.attributes.get("bayesrecon_tolerance", "0"))
+        except ValueError:
+            tolerance = math.inf
+        return dirac(model or stored_model(table), values, tolerance=tolerance, name=table.name)
     paths = source if isinstance(source, list | tuple) else [source]
     strict = isinstance(source, dict | Draws) or str(paths[0]).endswith(".npz")
     return from_draws(table, model or stored_model(table), ignore_unknown=not strict, weights=weights)

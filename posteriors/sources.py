@@ -149,12 +149,18 @@ def check_parameters(model: Model, params: Mapping[str, object]) -> None:
 
 @in_float64
 def dirac(
-    model: Model, params: Mapping[str, object] | Sequence[object], *, name: str = "trained parameter"
+    model: Model,
+    params: Mapping[str, object] | Sequence[object],
+    *,
+    tolerance: float = 0.0,
+    name: str = "trained parameter",
 ) -> TrainedParameter:
     """A release from a trained parameter: one atom at temperature 0.
 
     Args:
         params: `{parameter: value}` in the model's own parameters. Nested dicts and lists as in `models.from_loss`.
+        tolerance: largest entry of the mean gradient over the records at which training may have stopped. Deletion
+            attacks say nothing about smaller changes.
 
     Raises:
         BayesreconError: parameters are missing or unknown, shapes are wrong, or values are outside the support.
@@ -171,7 +177,7 @@ def dirac(
     theta = _unconstrained(model, values)
     if not np.isfinite(theta).all():
         raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
-    return TrainedParameter(theta, model, name=name)
+    return TrainedParameter(theta, model, name=name, tolerance=tolerance)
 
 
 def _unconstrained(model: Model, params: dict[str, np.ndarray]) -> np.ndarray:

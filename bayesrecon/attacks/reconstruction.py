@@ -8,6 +8,7 @@ from bayesrecon.attacks.choice import suited
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
+from bayesrecon.pairs import Deletion, Unchanged
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.input_estimate import InputEstimate
@@ -74,7 +75,8 @@ def reconstruct(
         knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`.
 
     Returns:
-        The result of the attack: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`.
+        The result of the attack: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`. If two
+        models differ by rounding, the `DeletedRecord` has no fields.
 
     Raises:
         BayesreconError: the attack does not accept this release or a keyword, or the input cannot be used.
@@ -92,4 +94,7 @@ def reconstruct(
         raise BayesreconError(f"n= is a shortcut for the default attack: {type(attack).__name__}(n={n})")
     attack.check(release, knows)
     stated = cast(Knows, {name: value for name, value in knows.items() if value is not None})
-    return attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))
+    try:
+        return attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))
+    except Unchanged as said:
+        return DeletedRecord.unchanged(cast(Deletion, release), attack.name, str(said))

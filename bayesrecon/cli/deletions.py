@@ -78,11 +78,12 @@ def several(
         return Deletions(tuple(records), {}, warnings)
     from bayesrecon.evaluate import cosine_similarity
 
-    field = longest(records[0])
+    field = longest(records)
     true = np.asarray(truth[field], float).reshape(len(truth[field]), -1)
     if len(true) != len(records):
         raise BayesreconError(f"--truth holds {len(true)} records for {len(records)} deletions; give one row per AFTER")
-    guesses = {records[0].method: np.stack([np.ravel(f.record[field]) for f in records])}
+    named = next((f.method for f in records if f.record), records[0].method)
+    guesses = {named: np.stack([np.ravel(f.record.get(field, np.full(true.shape[1], np.nan))) for f in records])}
     if isinstance(attack, HRec):
         prepared = attack.prepare(first.model, total)
         baselines = [prepared.baselines(p) for p in pairs]
@@ -93,9 +94,16 @@ def several(
     return Deletions(tuple(records), {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
 
 
-def longest(result: "DeletedRecord") -> str:
-    """The field with the most entries, which is the image if there is one."""
-    return max(result.record, key=lambda k: np.size(result.record[k]))
+def longest(results: Sequence["DeletedRecord"]) -> str:
+    """The field with the most entries, which is the image if there is one.
+
+    Raises:
+        BayesreconError: nothing can be said of any deletion.
+    """
+    record = next((f.record for f in results if f.record), None)
+    if record is None:
+        raise BayesreconError(results[0].doubts[0])
+    return max(record, key=lambda k: np.size(record[k]))
 
 
 def draw_images(
@@ -109,9 +117,10 @@ def draw_images(
     """Plot each deleted image (if known), its reconstruction and the nearest public image side by side."""
     from bayesrecon.plots import plot_images
 
-    results, field = result.found[:_COLUMNS], longest(result.found[0])
+    results, field = [f for f in result.found if f.record][:_COLUMNS], longest(result.found)
     reconstructed = np.stack([np.ravel(f.record[field]) for f in results])
-    rows = {} if truth is None else {"deleted": np.asarray(truth[field], float)[: len(results)]}
+    named = [i for i, f in enumerate(result.found) if f.record][:_COLUMNS]
+    rows = {} if truth is None else {"deleted": np.asarray(truth[field], float)[named]}
     rows["found"] = reconstructed
     if public is not None:
         public_images = np.asarray(public[field], float)

@@ -39,22 +39,24 @@ def plot_deleted(
     """
     with panel(ax, path) as ax:
         label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
-        if shape is not None:
+        if shape is not None and result.record:
             pixels = max((np.asarray(v).ravel() for v in result.record.values()), key=len)
             _image(ax, pixels, shape)
         else:
             frame = result.to_dataframe()
             frame = (frame.drop(index="y") if label and len(frame) > 1 else frame).iloc[:_MOST]
             position = np.arange(len(frame))
-            if frame["se"].notna().any():
-                error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
-                ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, ms=5, lw=1.2)
-            else:
-                ax.plot(frame["estimate"], position, "o", color=BLUE, ms=5)
+            error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
+            # A record in doubt is drawn hollow, beside the one that explains the change as well.
+            filled = "none" if result.doubts else BLUE
+            ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, mfc=filled, ms=5, lw=1.2)
+            if "other" in frame:
+                ax.plot(frame["other"], position, "x", color=GREY, ms=5, label="the other label or sign")
+                ax.legend()
             ax.set_yticks(position, labels=[str(n) for n in frame.index])
             ax.invert_yaxis()
             ax.set_xlabel("value")
-        ax.set_title(f"Deleted record, {result.method}{label}", loc="left")
+        ax.set_title(f"{result.title[:1].upper()}{result.title[1:]}, {result.method}{label}", loc="left")
     return ax
 
 

@@ -1,12 +1,13 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.json_types import Json
 from bayesrecon.model import entry
+from bayesrecon.pairs import Deletion
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
 
@@ -25,8 +26,8 @@ class DeletedRecord(Result):
     """A reconstruction of the deleted record.
 
     Attributes:
-        record: `{field: value}`. For least squares from trained parameters there is no response, because they do not
-            determine it.
+        record: `{field: value}`; empty if nothing can be said. For least squares from trained parameters there is no
+            response, because they do not determine it.
         se: standard errors of the estimated fields, from the curvature of the likelihood or from the errors of the
             totals; None for HRec.
         method: "tilt", "HRec" or "difference".
@@ -35,6 +36,8 @@ class DeletedRecord(Result):
         doubts: what speaks against the estimate, one line each; also among the warnings.
         probability: for HRec. With labelled public records, the probability that the label is right. Without labels,
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
+        other: for a label or sign in doubt, the record with the second most probable one, and `other_probability` its
+            probability.
     """
 
     plotted_by = "deletion.plot_deleted"
@@ -50,10 +53,19 @@ class DeletedRecord(Result):
     warnings: tuple[str, ...] = ()
     probability: float | None = None
     doubts: tuple[str, ...] = ()
+    other: dict[str, np.ndarray] | None = None
+    other_probability: float | None = None
+
+    @classmethod
+    def unchanged(cls, pair: Deletion, method: str, reason: str) -> "DeletedRecord":
+        """The result without a record, for two releases that do not differ by more than rounding."""
+        one, two, model = pair.before.name, pair.after.name, pair.before.model.name
+        return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
 
     def to_dict(self) -> Json:
         """Plain types only."""
         names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
+        names = (*names, "doubts", "other", "other_probability")
         return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> "DataFrame":
@@ -67,13 +79,23 @@ class DeletedRecord(Result):
             for index in np.ndindex(value.shape):
                 error = np.nan if errors is None else float(errors[index])
                 rows.append((entry(name, index), float(value[index]), error))
-        return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+        frame = pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+        if self.other is not None:
+            frame["other"] = np.concatenate([np.ravel(self.other[name]) for name in self.record]).astype(float)
+        return frame
 
     @property
     def headline(self) -> str:
         target = "sign" if len(self.record) == 1 else "label"
         confidence = "" if self.probability is None else f", {target} right with probability {self.probability:.2f}"
-        return f"{self.before} and {self.after}: the deleted record ({self.method}{confidence})"
+        return f"{self.before} and {self.after}: {self.title} ({self.method}{confidence})"
+
+    @property
+    def title(self) -> str:
+        """What the record is called: a result with doubts does not look like one without."""
+        if not self.record:
+            return "nothing can be said of a deletion"
+        return "in doubt, a record that may have been deleted" if self.doubts else "the deleted record"
 
     @property
     def condition(self) -> str:
@@ -85,14 +107,18 @@ class DeletionInference(Result):
     """The probability of each candidate that it is the deleted record.
 
     Attributes:
-        probability: `(N,)`, posterior probabilities under a uniform prior, given that one candidate was deleted. If
-            several records were deleted, the probability of being among them.
+        probability: `(N,)`, posterior probability that the candidate was deleted. For draws it holds under any of the
+            `hypotheses`; otherwise one of the candidates is assumed to have been deleted. If several records were
+            deleted, the probability of being among them.
         log_likelihood: `(N,)`, up to a constant. If several records were deleted, that of the best set with the
             candidate.
-        method: "ratio" (posterior draws), "shift" (only their means), "gradient" (trained parameters) or "totals"
-            (approximations).
+        method: "ratio" (posterior draws), "gradient" (trained parameters) or "totals" (approximations).
         effective_draws: effective number of draws of both releases, smallest value over the candidates.
-        deleted: for approximations: number of deleted records, and totals of their fields.
+        deleted: number of deleted records (the change of n); for approximations also totals of their fields.
+        hypotheses: for draws: posterior probabilities of the premise (one candidate was deleted), and of what else may
+            have happened: the deleted record is "absent" among the candidates, "two" candidates were deleted, one was
+            "replaced" by another record, a record was "added", before and after are "exchanged", or "none" was deleted.
+        bayes_factors: logarithms of the Bayes factors of the hypotheses against the premise.
     """
 
     plotted_by = "deletion.plot_inference"
@@ -106,6 +132,8 @@ class DeletionInference(Result):
     model: str
     warnings: tuple[str, ...] = ()
     deleted: tuple[Row, ...] = ()
+    hypotheses: dict[str, float] = field(default_factory=dict)
+    bayes_factors: dict[str, float] = field(default_factory=dict)
 
     @property
     def ranking(self) -> np.ndarray:
@@ -116,7 +144,10 @@ class DeletionInference(Result):
         """Plain types only."""
         names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
         return self._document(
-            **{name: getattr(self, name) for name in names}, deleted=[asdict(row) for row in self.deleted]
+            **{name: getattr(self, name) for name in names},
+            deleted=[asdict(row) for row in self.deleted],
+            hypotheses=self.hypotheses,
+            bayes_factors=self.bayes_factors,
         )
 
     def to_dataframe(self) -> "DataFrame":
@@ -128,7 +159,10 @@ class DeletionInference(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+        which = f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+        if not self.hypotheses:
+            return which
+        return f"{which}, if one was (probability {self.hypotheses['premise']:.2f})"
 
     @property
     def condition(self) -> str:

@@ -1,6 +1,7 @@
 """Fitted scikit-learn estimators as releases, with scikit-learn's conventions for penalty and intercept."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -89,12 +90,24 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     params = {"coef": coef}
     if estimator.fit_intercept:
         params["intercept"] = np.broadcast_to(np.asarray(estimator.intercept_, float), coef.shape[:1]).copy()
-    release = dirac(model, params, name=name or kind)
+    release = dirac(model, params, name=name or kind, tolerance=_tolerance(estimator))
     classes = getattr(estimator, "classes_", None)
     if classes is not None and list(classes) != list(range(len(classes))):
         listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
         return replace(release, notes=(Note(f"classes are numbered from zero: {listed}"),))
     return release
+
+
+def _tolerance(estimator: Any) -> float:
+    """Largest entry of the mean gradient at which the solver may have stopped; infinite at its limit of iterations."""
+    unnamed = "liblinear" if hasattr(estimator, "loss") else _DIRECT[0]
+    solver = str(getattr(estimator, "solver_", getattr(estimator, "solver", unnamed)))
+    if not hasattr(estimator, "tol") or solver in _DIRECT:
+        return 0.0
+    steps, most = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
+    if steps is not None and most is not None and np.max(np.asarray(steps, float)) >= float(most):
+        return math.inf
+    return max(float(estimator.tol), _LEAST.get(solver, 0.0))
 
 
 def save_trained(release: Release, path: str | Path) -> Path:
@@ -120,6 +133,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
     attributes = {
         "bayesrecon_temperature": "0",
+        "bayesrecon_tolerance": repr(min(getattr(release, "tolerance", 0.0), 1e300)),
         "bayesrecon_model": release.model.name,
         "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
     }
@@ -205,6 +219,11 @@ _SETTINGS = (
     "_sklearn_version",
 )  # fmt: skip
 """Attributes that a search over penalties shares with its final fit."""
+
+_DIRECT = ("auto", "svd", "cholesky")
+"""Solvers that factorise a matrix, which leaves rounding errors only."""
+_LEAST = {"lbfgs": 1e-6}
+"""Mean gradient that a solver may leave when the objective no longer decreases, whatever its tolerance is."""
 
 _SPARSE = "an l1 penalty is not differentiable, so coefficients that are zero have no stationary equation"
 _KEEPS = "it stores training rows unchanged; `bayesrecon audit` of the saved model lists them"

@@ -94,9 +94,9 @@ class Objective:
         gradient = self.penalty * outer - self.gradient_of(self.slopes(eta))[0]
         return float(loss + 0.5 * np.sum(self.penalty * outer**2)), gradient
 
-    def release(self, outer: np.ndarray, name: str) -> Release:
+    def release(self, outer: np.ndarray, name: str, tolerance: float) -> Release:
         """The trained parameter `(K, q)` as a release."""
-        return TrainedParameter(join(self.model, outer)[None], self.model, name=name)
+        return TrainedParameter(join(self.model, outer)[None], self.model, name=name, tolerance=tolerance)
 
 
 class Preconditioner:
@@ -344,7 +344,11 @@ def train(
         )
     if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
         raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")
-    return TrainingResult(objective.release(outer[0], name), float(reached[0]), time.perf_counter() - started)
+    largest = (
+        np.abs(objective.slopes(objective.predictors(outer))[:, 0]).max(axis=1) * np.linalg.norm(objective.x, axis=1)
+    ).max()
+    left = float(reached[0] * largest) / len(objective.x)
+    return TrainingResult(objective.release(outer[0], name, left), float(reached[0]), time.perf_counter() - started)
 
 
 @in_float64

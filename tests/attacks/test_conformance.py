@@ -14,7 +14,7 @@ import pytest
 import released
 import statsmodels.api as sm
 from numpyro import distributions as dist
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import bayesrecon
 from bayesrecon.attacks.attack import Attack, attacks
@@ -271,3 +271,44 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
     finally:
         attacks.cache_clear()
         sys.modules.pop(command, None)
+
+
+def unchanged(model):
+    """Pairs around no deletion, by type: the same records in another order, or fitted or sampled once more."""
+    rng, order = np.random.default_rng(5), np.random.default_rng(6).permutation(100)
+    x, y, label = X[:100], RESPONSE[:100], (RESPONSE[:100] > 0).astype(int)
+    line = [sm.OLS(y[rows], sm.add_constant(x[rows, 0])).fit() for rows in (np.arange(100), order)]
+    exact, loose = ({"solver": "newton-cholesky", "tol": 1e-12}, {"solver": "lbfgs", "tol": 1e-4})
+    fits = [
+        *((Ridge(1.0).fit(x, y), Ridge(1.0).fit(x[order], y[order])),),
+        *((Ridge(1.0).fit(x, y), Ridge(1.0, solver="lsqr", tol=1e-6).fit(x, y)),),
+    ]
+    for one, two in ((exact, exact), (exact, loose), (loose, exact)):
+        fits.append((LogisticRegression(**one).fit(x, label), LogisticRegression(**two).fit(x[order], label[order])))
+    draws = [from_draws({"mu": Y / 1.01 + rng.normal(size=(2, DRAWN, GROUPS)) / 1.01**0.5}, model) for _ in range(2)]
+    trained = [bayesrecon.deletion(*map(from_sklearn, pair)) for pair in fits]
+    return {
+        TrainedPair: trained,
+        ApproximatedPair: [bayesrecon.deletion(*line)],
+        DrawsPair: [bayesrecon.deletion(*draws)],
+    }
+
+
+@pytest.mark.parametrize(
+    "made",
+    [made for made in attacks().values() if {*made.takes} & {TrainedPair, ApproximatedPair, DrawsPair}],
+    ids=lambda made: made.name,
+)
+def test_where_nothing_was_deleted_no_record_is_named_without_a_doubt(made, model):
+    for kind, pairs in unchanged(model).items():
+        for pair in pairs if issubclass(kind, made.takes) else ():
+            labelled = pair.before.model.linear is not None and pair.before.model.linear.labels
+            public = {"x": X[100:], "y": (RESPONSE[100:] > 0).astype(int) if labelled else RESPONSE[100:]}
+            options = {"public": public} if "public" in made.options() else {}
+            try:
+                found = bayesrecon.reconstruct(pair, attack=made(**options))
+            except bayesrecon.BayesreconError as refused:
+                assert re.search("identical|not by a single one", str(refused))
+            else:
+                assert found.doubts
+                assert "nothing can be said" in repr(found) if not found.record else "in doubt" in repr(found)

@@ -49,6 +49,8 @@ class Deleted:
         label_margin: difference of the two largest slopes, relative to the largest; None without labels.
         excess: length of the slope, relative to the largest slope of a public record; None if that is unknown. If it is
             far above one, more than one record was deleted.
+        noise: error of the gradient's features about the mean public record, relative to these; None without an
+            intercept.
     """
 
     x: Float[np.ndarray, " p"]
@@ -59,3 +61,4 @@ class Deleted:
     public_records: float
     label_margin: float | None
     excess: float | None = None
+    noise: float | None = None

@@ -10,14 +10,18 @@ import numpy as np
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.deletion.alignment import log_likelihood
-from bayesrecon.attacks.deletion.cautions import cautions_about, notes_of
-from bayesrecon.attacks.deletion.checked_inputs import thetas_of, whole_records
-from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
+from bayesrecon.attacks.deletion.change import (
+    cautions_about,
+    log_likelihood,
+    notes_of,
+    refuse_rounding,
+    thetas_of,
+    whole_records,
+)
+from bayesrecon.attacks.deletion.curvature import Curvature, Sketched, curvature_between
 from bayesrecon.attacks.deletion.deleted import Improvements
 from bayesrecon.attacks.deletion.inversion import Embedding
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
-from bayesrecon.attacks.deletion.sketched import Sketched
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import Equations, Solution
 from bayesrecon.divergence.score import gradients
@@ -140,7 +144,9 @@ def gradient_of_deleted(
     before, after = thetas_of(pair)
     records, scale = whole_records(pair.before.model, public, total)
     curvature = curvature_between(pair.before.model, before, after, records, scale, path=path)
-    return curvature.times(before - after), curvature
+    gradient, count = curvature.times(before - after), scale * len(next(iter(records.values())))
+    refuse_rounding(pair, gradient, curvature.rounding(before, count), count)
+    return gradient, curvature
 
 
 def reconstruct_general(
@@ -235,7 +241,7 @@ def _probability(
 ) -> float | None:
     """Probability of the best record's label among the labels that were tried; None if there was only one.
 
-    It is the likelihood of `angle` at the best record of each label. The fitted values reduce the degrees of freedom.
+    It is that of `change.log_likelihood` at the best record of each label. Fitted values reduce the degrees of freedom.
     """
     if len({_label(solution) for solution in solutions}) < 2:
         return None

@@ -1,24 +1,24 @@
 """`infer_deletion`: which of the candidates was deleted between two releases."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
-from bayesrecon.attacks.deletion.approximated import between
-from bayesrecon.attacks.deletion.checked_inputs import parameters_of, thetas_of, whole_records
-from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
+from bayesrecon.attacks.deletion.change import log_likelihood, parameters_of, thetas_of, unlike
+from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Improvements
+from bayesrecon.attacks.deletion.difference import between
+from bayesrecon.attacks.deletion.hrec import gradient_of_deleted
+from bayesrecon.attacks.deletion.hypotheses import weighed
 from bayesrecon.attacks.deletion.prepared import PreparedHRec
-from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.divergence.outer_products import design, slopes
 from bayesrecon.divergence.score import gradients
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Records
-from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
+from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair, Unchanged
 from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.results.recovery import Row
 from bayesrecon.verbs.verb import opened_pair, verb
@@ -29,9 +29,9 @@ def infer_deletion(
     pair: Deletion,
     candidates: Mapping[str, object],
     *,
-    method: str | None = None,
     public: Mapping[str, Array] | None = None,
     total: float | None = None,
+    premise: float | None = None,
 ) -> DeletionInference:
     """The posterior probability of each candidate that it is the deleted record.
 
@@ -41,15 +41,15 @@ def infer_deletion(
         candidates: `{field: (N, *shape)}`, N records, one of which was deleted. Approximations also determine how many
             records were deleted (`deleted` in the result). If there are several, the probability of a candidate is that
             of being among them.
-        method: "ratio" (the default for draws) uses likelihood ratios over the draws. "shift" uses only the means of
-            the draws.
         public: for trained parameters only: public records with all fields, which replace the private ones in the
             Hessian.
         total: for trained parameters only: number of private records. Defaults to the number of public records.
+        premise: for draws only: prior probability that exactly one record was deleted and that it is a candidate, 0.5
+            by default. The other hypotheses share the rest equally. If it is 1, they are not weighed.
 
     Raises:
-        BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; the
-            method is unknown; or the two releases differ in size. For approximations also: no data set has these
+        BayesreconError: candidates lack a field; `public` is given for draws, or missing for trained parameters; or the
+            two releases differ in size. For approximations also: no data set has these
             values, the number of deleted records is not determined, or there are too many sets of candidates of that
             size.
 
@@ -70,7 +70,7 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    inference = _BY[type(pair)](pair, table, method, public, total)
+    inference = _BY[type(pair)](pair, table, public, total, premise)
     log_likelihood, probability = inference.log_likelihood, inference.probability
     weight = np.exp(log_likelihood - log_likelihood.max())
     return DeletionInference(
@@ -83,6 +83,8 @@ def infer_deletion(
         model.name,
         tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes, *inference.warnings))),
         inference.deleted,
+        inference.hypotheses,
+        inference.bayes_factors,
     )
 
 
@@ -93,7 +95,7 @@ class _Inference:
     Attributes:
         log_likelihood: `(N,)`.
         probability: `(N,)`; None if it follows from `log_likelihood`.
-        method, effective_draws, deleted: as in the result.
+        method, effective_draws, deleted, hypotheses, bayes_factors: as in the result.
     """
 
     log_likelihood: np.ndarray
@@ -102,13 +104,19 @@ class _Inference:
     warnings: Sequence[str] = ()
     deleted: tuple[Row, ...] = ()
     probability: np.ndarray | None = None
+    hypotheses: dict[str, float] = field(default_factory=dict)
+    bayes_factors: dict[str, float] = field(default_factory=dict)
 
 
 def _of_approximations(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
-    if method not in (None, "totals") or public is not None or total is not None:
-        raise BayesreconError("method=, public= and total= are not used for approximations; leave them out")
+    if public is not None or total is not None or premise is not None:
+        raise BayesreconError("public=, total= and premise= are not used for approximations; leave them out")
     approximated = between(pair, table)
     return _Inference(
         approximated.log_likelihood,
@@ -120,31 +128,48 @@ def _of_approximations(
 
 
 def _of_trained(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
     if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
-    if method not in (None, "gradient"):
-        raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
-    log_likelihood, warnings = by_gradient(pair, table, public, total)
+    if premise is not None:
+        raise BayesreconError("premise= weighs hypotheses about posterior draws; leave it out for trained parameters")
+    try:
+        log_likelihood, warnings = by_gradient(pair, table, public, total)
+    except Unchanged as said:
+        log_likelihood, warnings = np.zeros(len(next(iter(table.values())))), (str(said),)
     return _Inference(log_likelihood, "gradient", warnings=warnings)
 
 
 def _of_draws(
-    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Array] | None, total: float | None
+    pair: Deletion,
+    table: Records,
+    public: Mapping[str, Array] | None,
+    total: float | None,
+    premise: float | None,
 ) -> _Inference:
     if public is not None:
         raise BayesreconError("posterior draws contain the curvature: leave out public")
-    if method in (None, "ratio"):
-        log_likelihood, effective, warnings = by_ratio(pair, table)
-        return _Inference(log_likelihood, "ratio", effective, warnings)
-    if method == "shift":
-        log_likelihood, effective = by_shift(pair, table)
-        return _Inference(log_likelihood, "shift", effective)
-    raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+    if premise is not None and not 0 < premise <= 1:
+        raise BayesreconError(f"premise={premise}: expected a probability above 0, at most 1")
+    found = weighed(pair, table, 0.5 if premise is None else premise)
+    return _Inference(
+        found.log_likelihood,
+        "ratio",
+        found.effective,
+        found.warnings,
+        found.deleted,
+        found.probability,
+        found.hypotheses,
+        found.bayes_factors,
+    )
 
 
-_Infer = Callable[[Deletion, Records, str | None, Mapping[str, Array] | None, float | None], _Inference]
+_Infer = Callable[[Deletion, Records, Mapping[str, Array] | None, float | None, float | None], _Inference]
 _BY: dict[type[Deletion], _Infer] = {
     ApproximatedPair: _of_approximations,
     TrainedPair: _of_trained,
@@ -186,6 +211,7 @@ def by_gradient(
     x, y = design(model, table[attack.linear.x]), table[attack.linear.y]
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
     each = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
+    attack.refuse_rounding(pair, attack.gradient(before, after)[0])
     move = before - after
     blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]
@@ -200,8 +226,7 @@ def _of_any_model(
     pair: Deletion, table: Records, public: Mapping[str, Array], total: float | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     model, (before, after) = pair.before.model, thetas_of(pair)
-    records, scale = whole_records(model, public, total)
-    curvature = curvature_between(model, before, after, records, scale)
+    _, curvature = gradient_of_deleted(pair, public, total)
     record_gradients = np.asarray(gradients(model, before, table))
     squares = (np.asarray(curvature.root() @ record_gradients.T) ** 2).sum(axis=0)
     change = before - after

@@ -1,7 +1,4 @@
-"""The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form).
-
-The computation is in `attacks.deletion.missing_record`.
-"""
+"""The informed adversary, who knows all records except one (Balle et al. 2022, for models in closed form)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

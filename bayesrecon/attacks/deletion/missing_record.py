@@ -1,14 +1,14 @@
 """The missing record of a trained parameter, from the gradients of all known records and of the regulariser.
 
-A trained parameter is stationary, so the gradient of the missing record is minus the sum of all other gradients. For a
-linear predictor it is an outer product of the loss's slope and the record,
+A trained parameter is stationary, so the gradient of the missing record is minus the sum of all other gradients. For
+a linear predictor it is an outer product of the loss's slope and the record,
 
     grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
 
 whose intercept column is the slope itself. Let delta be the gradient left by training. It changes the recovered
-record by at most `sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. If the loss implies the slope of a record, the difference
-between the recovered and the implied slope is a linear function of delta. It determines the size of delta if its
-direction is random.
+record by at most `sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. If the loss implies the slope of a record, the
+difference between the recovered and the implied slope is a linear function of delta. It determines the size of delta
+if its direction is random.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,16 @@ import numpy as np
 from scipy.stats import chi2
 
 from bayesrecon.arrays import Array
-from bayesrecon.divergence.outer_products import label_of, split_gradient
+from bayesrecon.divergence.outer_products import design, label_of, penalty_of, slopes, split_gradient
 from bayesrecon.divergence.score import total_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import LinearPredictor, Model, Params, Records
+from bayesrecon.pairs import Unchanged
 from bayesrecon.releases import Release
 from bayesrecon.results.deletion import MissingRecord
 
+_ACCUMULATED = 10.0  # rounding errors of a sum, in units of the last place of its largest part
 _OFF = 1e-3  # largest relative disagreement at a stationary parameter
 _LOST = 0.5  # relative disagreement above which slope and record are unrelated
 _UNSEEN = 0.05  # probability that a remaining gradient of random direction is larger than estimated
@@ -54,7 +56,16 @@ def missing_record_of(release: Release, others: Mapping[str, Array], tolerance: 
     count = len(next(iter(table.values())))
     gradient = -np.asarray(total_score(model, theta, table, np.ones(count)))
     rounding = float(np.finfo(float).eps * np.sqrt(count) * (1 + np.abs(gradient).max()))
-    return _solve(release, model.linear, model.constrain(theta), gradient, tolerance, rounding)
+    rows, y, outer = design(model, table[model.linear.x]), table[model.linear.y], split_gradient(model, theta)
+    y = y.reshape(count, -1) if model.linear.loss == "squared" else y
+    sums = np.abs(np.asarray(slopes(model.linear, rows @ outer.T, y))).T @ np.abs(rows)
+    sums += penalty_of(model) * np.abs(outer)
+    if not (np.abs(split_gradient(model, gradient)) > _ACCUMULATED * np.finfo(float).eps * sums).any():
+        raise Unchanged(
+            "the known records explain the parameter up to rounding: nothing can be said about another one, perhaps "
+            "none is missing, or its loss is flat there, as beyond the margin of a hinge loss"
+        )
+    return _solve(release, model.linear, model.constrain(theta), gradient, tolerance, rounding, count)
 
 
 def all_fields(model: Model, others: Mapping[str, Array]) -> Records:
@@ -72,12 +83,8 @@ def _solve(
     gradient: np.ndarray,
     tolerance: float | None,
     rounding: float,
+    count: int,
 ) -> MissingRecord:
-    if not np.linalg.norm(gradient) > np.finfo(float).eps:
-        raise BayesreconError(
-            "the missing record has no gradient at this parameter (its loss is flat there, as beyond the margin of a "
-            "hinge loss), so nothing of it is visible"
-        )
     outer = split_gradient(release.model, gradient)
     slope = outer[:, -1]
     if not np.linalg.norm(slope) > 0:
@@ -99,7 +106,8 @@ def _solve(
         checks = max(1, len(slope) - 1)
         proven = float(np.linalg.norm(off) / np.linalg.norm(change))
         estimated = proven * np.sqrt(checks) * _hidden(outer.size, checks)
-    remaining = max(rounding, estimated) if tolerance is None else max(float(tolerance), proven)
+    left = getattr(release, "tolerance", 0.0) * count if disagreement is None else 0.0
+    remaining = max(rounding, estimated, left) if tolerance is None else max(float(tolerance), proven)
     known = remaining < size and (disagreement is None or disagreement < _LOST)
     error = float(np.sqrt(1 + x @ x) * remaining / (size - remaining)) if known else float("inf")
     warnings = []

@@ -13,8 +13,7 @@ import numpy as np
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
-from bayesrecon.attacks.deletion.cautions import notes_of
-from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of
+from bayesrecon.attacks.deletion.change import beside_one, notes_of, parameters_of, refuse_rounding
 from bayesrecon.divergence.outer_products import label_of, predictor_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
@@ -23,7 +22,8 @@ from bayesrecon.pairs import Deletion, TrainedPair
 from bayesrecon.results.deletion import DeletedRecord
 
 _ONE = 1e-3  # share of the step beside one outer product, above which it is not called one record's
-_ROUNDING = 1e-9  # of a parameter: a step as short as this is rounding
+_CONDITION = 1e6  # of a Hessian that is not known
+_ROUNDING = 1e-9  # of a record: an intercept that moves less than this does not tell its scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +55,8 @@ class OneStep(Attack[DeletedRecord]):
             raise BayesreconError("without an intercept one step shows only the record's direction; use HRec")
         before, after = parameters_of(release, model)
         step = before - after
-        left, sizes, right = np.linalg.svd(step, full_matrices=False)
-        if not sizes[0] > _ROUNDING * np.abs(before).max():
-            raise BayesreconError(
-                "the step is as short as the rounding error of the parameters: it reveals nothing about its record"
-            )
+        left, _, right = np.linalg.svd(step, full_matrices=False)
+        refuse_rounding(release, step, np.abs(before), 0.0, _CONDITION)
         if abs(right[0, -1]) <= _ROUNDING:
             raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
         slope = left[:, 0] * right[0, -1]

@@ -15,6 +15,7 @@ record. Without that part, the leading direction of G is s.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +24,15 @@ import scipy.special
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.deletion.cautions import cautions_about, notes_of
-from bayesrecon.attacks.deletion.checked_inputs import beside_one, parameters_of, public_records
+from bayesrecon.attacks.deletion.change import (
+    SURE,
+    beside_one,
+    cautions_about,
+    notes_of,
+    parameters_of,
+    public_records,
+    refuse_rounding,
+)
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.deleted import Deleted, Improvements
 from bayesrecon.attacks.deletion.inversion import Embedding, embed, invert_embedding
@@ -74,7 +82,7 @@ class PreparedHRec:
             raise BayesreconError(f"total={total}: the number of private records is positive")
         self.penalty = penalty_of(model)
         self._last_trained_on: tuple[np.ndarray, TrainedOn] | None = None
-        self._steepest: tuple[np.ndarray, float] | None = None
+        self._last_scale: tuple[np.ndarray, float | None, np.ndarray] | None = None
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -166,15 +174,20 @@ class PreparedHRec:
 
         Both the public and the private records are samples.
         """
-        return kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
+        return kappa.T @ kappa * (self._samples / len(self.x))
+
+    @property
+    def _samples(self) -> float:
+        """The variance of a sum over private records, estimated from public ones, in that of a record."""
+        return self.count * (1 + self.count / len(self.x))
 
     @in_float64
     def __call__(self, pair: Deletion) -> Deleted:
         """Reconstruct the record of one deletion.
 
         Raises:
-            BayesreconError: posterior draws, parameters of different size or identical ones, or a public Hessian that
-                is singular along the change.
+            BayesreconError: posterior draws, parameters of different size, a change that is rounding, or a public
+                Hessian that is singular along the change.
         """
         before, after = parameters_of(pair, self.model)
         gradient, kappa = self.gradient(before, after)
@@ -183,32 +196,63 @@ class PreparedHRec:
             raise BayesreconError(
                 "the public Hessian is singular along the change of the parameters: supply more public records"
             )
+        self.refuse_rounding(pair, gradient)
+        return self._record(before, gradient, kappa)
+
+    def _record(
+        self, before: np.ndarray, gradient: np.ndarray, kappa: np.ndarray, direction: np.ndarray | None = None
+    ) -> Deleted:
+        """The record with this gradient, if its slope has this direction (by default the leading one)."""
+        weight = (kappa**2).sum(axis=1)
         effective = float(weight.sum() ** 2 / (weight**2).sum())
         centre = weight @ self.x / weight.sum()
+        noise = None
         if self.linear.intercept is None:
-            x, direction, slope = self._without_intercept(gradient)
+            x, leading, slope = self._without_intercept(gradient)
+            if direction is not None and direction @ leading < 0:
+                x, leading, slope = -x, -leading, -slope
+            direction = leading
         else:
-            direction = self._direction(gradient, centre)
+            direction = self._direction(gradient, centre) if direction is None else direction
             row = direction @ gradient
             multiple = self._multiple(row, centre, direction, kappa) if self.improvements.scale else float(row[-1])
-            x = centre + (row[:-1] - row[-1] * centre) / multiple if multiple else row[:-1]
+            about = row[:-1] - row[-1] * centre
+            x = centre + about / multiple if multiple else row[:-1]
             slope = multiple * direction if self.improvements.rows and len(direction) > 1 else gradient[:, -1]
+            spread = ((kappa @ direction)[:, None] * (self.x - centre)).var(axis=0).sum() * self._samples
+            noise = float(np.sqrt(spread / max(about @ about, np.finfo(float).tiny)))
         if self.improvements.prior:
             x = np.clip(x, *self._range)
         identified = len(direction) > 1 or self.linear.intercept is not None
         label = label_of(self.linear, direction) if identified else None
-        excess = self._excess(before, slope)
-        return Deleted(x, label, slope, gradient, kappa, effective, _margin(label, slope), excess)
+        margin, excess = _margin(label, slope), self._excess(before, slope)
+        return Deleted(x, label, slope, gradient, kappa, effective, margin, excess, noise)
 
     def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
         """Length of the slope relative to the longest slope of a public record."""
-        if self.y is None:
-            return None
-        if self._steepest is None or not np.array_equal(self._steepest[0], before):
-            public_slopes = np.asarray(slopes(self.linear, self.design @ before.T, self.y))
-            self._steepest = before, float(np.linalg.norm(public_slopes, axis=1).max())
-        largest = self._steepest[1]
-        return float(np.linalg.norm(slope) / largest) if largest > 0 else None
+        steepest, _ = self._scale(before)
+        return float(np.linalg.norm(slope) / steepest) if steepest else None
+
+    def _scale(self, before: np.ndarray) -> tuple[float | None, np.ndarray]:
+        """The longest slope of a public record (None without labels), and the `rounding (K, q)` of `refuse_rounding`.
+
+        The result for the last parameter is cached.
+        """
+        if self._last_scale is None or not np.array_equal(self._last_scale[0], before):
+            curvature, rows = np.abs(self.curvatures(before, before)), np.abs(self.design)
+            sizes = np.sqrt(np.einsum("mkk->mk", curvature))
+            steepest = None
+            if self.y is not None:
+                sizes = np.abs(np.asarray(slopes(self.linear, self.design @ before.T, self.y)))
+                steepest = float(np.linalg.norm(sizes, axis=1).max())
+            sizes = sizes + np.einsum("mkl,ml->mk", curvature, rows @ np.abs(before).T)
+            rounding = sizes.T @ rows * (self.count / len(self.x)) + self.penalty * np.abs(before)
+            self._last_scale = before, steepest, rounding
+        return self._last_scale[1:]
+
+    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray) -> None:
+        """Refuse a change that says nothing about a deletion (see `change.refuse_rounding`)."""
+        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count)
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """The slope's direction `(K,)`, of unit length and with the sign of the intercepts."""
@@ -269,29 +313,38 @@ class PreparedHRec:
         length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.improvements.scale else 1.0
         return length * x, direction, direction * values[0] / (length or 1.0)
 
-    def probability(self, pair: Deletion, found: Deleted) -> float | None:
-        """Probability that the inferred label is right, or without labels the sign (see `certainty`).
+    @in_float64
+    def rated(self, pair: Deletion) -> list[tuple[float | None, Deleted]]:
+        """The record for every label, or without labels for both signs, with its probability; most probable first.
 
-        None without public labels, or if a label has no public record. For least squares with several outputs it is
-        the sign as well, because a record and its mirror image differ in nothing else.
+        One record without a probability if there are no public labels, or if a label has no public record. For least
+        squares with several outputs the sign is rated as well, because a record and its mirror image differ in nothing
+        else (see `certainty`).
         """
+        leading = self(pair)
         if self.y is None or self._absent:
-            return None
+            return [(None, leading)]
         before, after = parameters_of(pair, self.model)
         alternative = self.gradient(before, after, not self.improvements.shrinkage)[0]
-        direction = found.slope / (np.linalg.norm(found.slope) or 1.0)
-        return certainty(
+        direction = leading.slope / (np.linalg.norm(leading.slope) or 1.0)
+        labels, probability, directions = certainty(
             self.linear,
             self.design,
             self.y,
             before,
-            found.gradient,
-            found.kappa,
+            leading.gradient,
+            leading.kappa,
             other=alternative,
             count=self.count,
             direction=direction,
-            label=found.label,
         )
+        found = []
+        for i in np.argsort(-probability, kind="stable"):
+            same = labels[i] == leading.label if self.linear.labels else directions[i] @ direction > 0
+            record = leading if same else self._record(before, leading.gradient, leading.kappa, directions[i])
+            label = int(labels[i]) if self.linear.labels else None
+            found.append((float(probability[i]), replace(record, label=label)))
+        return found
 
     @cached_property
     def _absent(self) -> list[int]:
@@ -310,18 +363,16 @@ class PreparedHRec:
             absent=self._absent,
             excess=found.excess,
             spanned=(len(self.x), self.design.shape[1]) if unpenalised else None,
+            noise=found.noise,
         )
 
     def deleted(self, pair: Deletion) -> DeletedRecord:
         """The deleted record as a result, with reasons to doubt it."""
-        estimate = self(pair)
-        probability = self.probability(pair, estimate)
+        (probability, estimate), *others = self.rated(pair)
         doubts = (*self.doubts(estimate, probability), *self._one_step(pair))
-        record: Records = {self.linear.x: estimate.x if self.embedding is None else self.invert([estimate]).x[0]}
-        if estimate.label is not None:
-            record[self.linear.y] = np.asarray(estimate.label)
+        beside = next(((p, self._fields(other)) for p, other in others if p and (probability or 0.0) < SURE), None)
         return DeletedRecord(
-            record=record,
+            record=self._fields(estimate),
             se=None,
             method="HRec",
             evidence=None,
@@ -332,7 +383,13 @@ class PreparedHRec:
             probability=probability,
             warnings=(*notes_of(pair), *doubts),
             doubts=doubts,
+            other=None if beside is None else beside[1],
+            other_probability=None if beside is None else beside[0],
         )
+
+    def _fields(self, estimate: Deleted) -> Records:
+        record: Records = {self.linear.x: estimate.x if self.embedding is None else self.invert([estimate]).x[0]}
+        return record if estimate.label is None else {**record, self.linear.y: np.asarray(estimate.label)}
 
     def _one_step(self, pair: Deletion) -> tuple[str, ...]:
         """A warning if the change is one record's gradient itself, to which no Hessian must be applied.
@@ -417,9 +474,10 @@ def _probabilities(outputs: np.ndarray) -> np.ndarray:
 #
 # and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, because public and private records are both samples.
 # If few records contribute to the estimate, S is estimated from few, so the distribution is t with that many degrees of
-# freedom. Trained parameters fit private records better than public ones, which `trained_on` corrects. The correction d
-# is as uncertain as it is large, which adds `d d'` to S. The probability of a label is its share of the likelihood of
-# all hypotheses. Nothing here is fitted to deletions.
+# freedom. Trained parameters fit private records better than public ones, which `trained_on` corrects by d. Whether it
+# is as uncertain as it is large, which adds `d d'` to S, is left open: the probabilities are the mean of those with and
+# without it. The probability of a label is its share of the likelihood of all hypotheses, and the most probable label
+# is the one that is reported. Nothing here is fitted to deletions.
 
 _HYPOTHESES = 1500  # largest number of public records that are hypotheses
 _RIDGE = 1e-7  # ridge relative to the numbers' variances, because the numbers may be linearly dependent
@@ -436,9 +494,8 @@ def certainty(
     other: Float[np.ndarray, "K q"],
     count: float,
     direction: Float[np.ndarray, " K"],
-    label: int | None,
-) -> float:
-    """The probability that a label is right, or without labels that the slope has the direction's sign.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The probability of every label, or without labels of both signs of a direction.
 
     Args:
         linear: the predictor and its loss.
@@ -450,17 +507,17 @@ def certainty(
         other: the estimated gradient without the correction, `(K, q)`. The difference of both counts as an error.
         count: n, the number of private records.
         direction: direction of the inferred slope, `(K,)`.
-        label: the inferred label; None without labels.
 
     Returns:
-        Between 0 and 1.
+        The labels `(L,)` (or the signs -1 and 1), their probabilities `(L,)`, which add up to one, and the expected
+        directions of the slopes of records with these labels, `(L, K)`.
 
     >>> from bayesrecon.models import load
     >>> rng, linear = np.random.default_rng(0), load("linear_predictor", loss="logistic", features=1).linear
     >>> z, y = np.column_stack([rng.normal(size=400), np.ones(400)]), rng.integers(0, 2, 400)
-    >>> options = dict(count=400, direction=np.ones(1), label=1)
+    >>> options = dict(count=400, direction=np.ones(1))
     >>> high, low = (certainty(linear, z, y, np.zeros((1, 2)), np.array([[0.1, 0.5]]),
-    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **options) for kappa in (0.003, 0.3))
+    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **options)[1][1] for kappa in (0.003, 0.3))
     >>> bool(high > 0.99 > 0.6 > low)
     True
     """
@@ -470,27 +527,32 @@ def certainty(
     scores = design @ right.T
     share = (kappa @ left.T) * scores
     noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
-    difference = np.einsum("jk,kq,jq->j", left, gradient - other, right)
-    noise = noise + np.outer(difference, difference)
-    unit = np.sqrt(np.maximum(np.diag(noise), 1e-300))
+    correction = np.einsum("jk,kq,jq->j", left, gradient - other, right)
     subset = slice(None, None, -(-len(design) // _HYPOTHESES))
     eta, scores, y = design[subset] @ at.T, scores[subset], labels[subset]
     s = np.asarray(slopes(linear, eta, y)).reshape(-1, outputs)
     slopes_along = s @ left.T
     weight = (kappa**2).sum(axis=1)
     freedom = max(float(weight.sum() ** 2 / (weight**2).sum()) - 1, 1.0)
-    logs = np.full(len(eta), -np.inf)
-    groups = y if linear.labels else np.zeros(len(eta), int)
-    for group in np.unique(groups):
-        members = groups == group
-        mean, variance = _conditional_moments(scores[members], eta[members])
-        difference = (values - slopes_along[members] * mean) / unit
-        scaled_slopes = slopes_along[members] / unit
-        covariance = scaled_slopes[:, :, None] * scaled_slopes[:, None, :] * variance + noise / np.outer(unit, unit)
-        logs[members] = _log_t(difference, covariance, freedom)
-    likelihood = np.exp(logs - logs.max())
-    agree = (y == label) if label is not None else (s @ direction > 0)
-    return float(likelihood[agree].sum() / likelihood.sum())
+    groups = y.astype(int) if linear.labels else np.zeros(len(eta), int)
+    likelihood = np.zeros(len(eta))
+    for error in (noise, noise + np.outer(correction, correction)):
+        unit = np.sqrt(np.maximum(np.diag(error), 1e-300))
+        logs = np.full(len(eta), -np.inf)
+        for group in np.unique(groups):
+            members = groups == group
+            mean, variance = _conditional_moments(scores[members], eta[members])
+            difference = (values - slopes_along[members] * mean) / unit
+            scaled = slopes_along[members] / unit
+            covariance = scaled[:, :, None] * scaled[:, None, :] * variance + error / np.outer(unit, unit)
+            logs[members] = _log_t(difference, covariance, freedom)
+        weights = np.exp(logs - logs.max())
+        likelihood += 0.5 * weights / weights.sum()
+    found = y.astype(int) if linear.labels else np.where(s @ direction > 0, 1, -1)
+    names = np.unique(found)
+    probability = np.array([likelihood[found == name].sum() for name in names])
+    directions = np.array([likelihood[found == name] @ s[found == name] for name in names])
+    return names, probability, directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-300)
 
 
 def _functionals(

@@ -16,13 +16,9 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size
-from bayesrecon.divergence.metrics import metric_factor
-from bayesrecon.divergence.score import gradients, log_liks
-from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
-_BLOCK = 2**22  # log likelihoods held at once
 
 
 @jax.jit
@@ -66,49 +62,3 @@ def pooled(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         parts.append((theta, np.full(len(theta), side), weights * size))
     theta, side, weights = (np.concatenate(p) for p in zip(*parts, strict=True))
     return theta, side, weights
-
-
-def by_ratio(pair: Deletion, table: Records) -> tuple[np.ndarray, float, list[str]]:
-    theta, side, weights = pooled(pair)
-    model, count = pair.before.model, len(next(iter(table.values())))
-    block = max(1, _BLOCK // len(theta))
-    values, spread = [], []
-    offset = np.log((weights * side).sum() / (weights * (1 - side)).sum())
-    for first in range(0, count, block):
-        some = {k: v[first : first + block] for k, v in table.items()}
-        u = np.asarray(log_liks(model, theta, some)) + offset
-        if not np.isfinite(u).all():
-            u = np.where(np.isfinite(u), u, np.nanmin(np.where(np.isfinite(u), u, np.nan)))
-        values.append(np.asarray(profile(u, side, weights)[0]))
-        spread.append(u.std(axis=0))
-    warnings = []
-    if (np.concatenate(spread) > 3).any():
-        warnings.append(
-            "some candidates change the posterior so much that the two sets of draws hardly overlap there; "
-            "their probabilities are uncertain"
-        )
-    return np.concatenate(values), float(weights.sum()), warnings
-
-
-def mean_shift(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`Sigma^-1 (mean+ - mean-)` `(d,)`, its error's covariance `(d, d)`, and the parameter it is the gradient at.
-
-    Sigma is the average of both releases' covariances: the shift is then exact to second order at the midpoint.
-    """
-    centres, covariances, sizes = [], [], []
-    for release in (pair.before, pair.after):
-        theta, weights = np.asarray(release.theta), np.asarray(release.weights)
-        root = metric_factor(release, "covariance")
-        centres.append(weights @ theta)
-        covariances.append(root @ root.T)
-        size = effective_sample_size(theta, np.asarray(release.chain)).min()
-        sizes.append(float(min(size, 1 / np.sum(weights**2))))
-    precision = np.linalg.inv(0.5 * (covariances[0] + covariances[1]))
-    error = precision * (1 / sizes[0] + 1 / sizes[1])
-    return precision @ (centres[0] - centres[1]), error, 0.5 * (centres[0] + centres[1])
-
-
-def by_shift(pair: Deletion, table: Records) -> tuple[np.ndarray, float]:
-    shift, error, theta = mean_shift(pair)
-    each = np.asarray(gradients(pair.before.model, theta, table)) - shift
-    return -0.5 * np.einsum("nd,de,ne->n", each, np.linalg.inv(error), each), float(len(pair.before.theta))

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from scipy.stats import chi2
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
-from bayesrecon.attacks.deletion.cautions import notes_of
+from bayesrecon.attacks.deletion.change import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.domains import Field
@@ -24,6 +25,7 @@ from bayesrecon.model import Model, Progress, Records
 from bayesrecon.pairs import Deletion, DrawsPair
 from bayesrecon.results.deletion import DeletedRecord
 
+_UNCHANGED = 1e-3  # probability of a larger gain if nothing was deleted, below which there is no doubt
 _POOL = 512  # number of records drawn as starting points, of which the most likely ones are used
 
 
@@ -73,17 +75,26 @@ def _reconstruct(pair: Deletion, knows: Knows, starts: int, key: Key, progress: 
     fields = problem.knowledge.fields
     maxima = [_ascend(model, data, pool, i, centre, scale, fields) for i in rows]
     record, se, gain = max(maxima, key=lambda maximum: maximum[2])
-    without = _log_likelihood_without_tilt(side, weights)
+    gain -= _log_likelihood_without_tilt(side, weights)
+    # If nothing was deleted, twice the gain is at most chi squared: one degree of freedom per entry, and the constant.
+    least = 0.5 * float(chi2.isf(_UNCHANGED, 1 + sum(np.size(v) for v in record.values())))
+    doubts = ()
+    if gain < least:
+        doubts = (
+            f"the two sets of draws differ no more than two of one posterior may (log evidence {gain:.1f}, below "
+            f"{least:.1f}): nothing can be said, perhaps nothing was deleted",
+        )
     return DeletedRecord(
         record=record,
         se=se,
         method="tilt",
-        evidence=gain - without,
+        evidence=gain,
         effective_size=float(weights.sum()),
         before=pair.before.name,
         after=pair.after.name,
         model=model.name,
-        warnings=notes_of(pair),
+        warnings=(*notes_of(pair), *doubts),
+        doubts=doubts,
     )
 
 

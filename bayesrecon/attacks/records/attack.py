@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
+from bayesrecon.arrays import Key
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.candidates import (
     Around,
     CandidateValues,
@@ -19,11 +21,9 @@ from bayesrecon.attacks.records.candidates import (
     prior_predictions,
     readout,
 )
-from bayesrecon.attacks.records.dense import units_of
-from bayesrecon.attacks.records.row_parameters import make_slots
-from bayesrecon.attacks.records.rows import KnownRows, make_rows
+from bayesrecon.attacks.records.rows import KnownRows, make_rows, make_slots
 from bayesrecon.attacks.records.solution_noise import SolutionNoise, noise_of
-from bayesrecon.attacks.records.system import System, make_system
+from bayesrecon.attacks.records.system import System, make_system, units_of
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.divergence.metrics import Metric, in_coordinates, metric_factor
 from bayesrecon.domains import Domain
@@ -33,8 +33,9 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.error_laws import PARTLY, SAMPLED
+from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.scored import ScoredDraws
-from bayesrecon.knowledge import Knowledge
+from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.model import Progress
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.records import Column, RecordTable
@@ -256,7 +257,9 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
             for rows, solution in zip((first, second), system.halves, strict=True)
         ]
 
-    return failures(CheckInput(labels, draws, system.moved, cache(halves), release=view, independent=independent))
+    found = failures(CheckInput(labels, draws, system.moved, cache(halves), release=view, independent=independent))
+    # A person who is in the known rows and not in the data has no likelihood at all, which no answers can reproduce.
+    return tuple(f"{failure} (or a known row is of somebody who is not in the data)" for failure in found)
 
 
 def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
@@ -352,3 +355,34 @@ def calibrated(
     result = others * (1 - new)[:, None]
     result[rows, best] = new
     return np.where((new < largest)[:, None], result, probability)
+
+
+# `SingleRecords`: every record separately, where a parameter belongs to a person, a hospital or a county.
+
+
+@dataclass(frozen=True)
+class SingleRecords(Attack[RecordTable]):
+    """Recovers the unknown fields of every row of a known design, with their errors.
+
+    For answers, categories and counts, the result has the most probable value with its probability.
+
+    >>> SingleRecords(unit=("person", "item")).unit
+    ('person', 'item')
+    """
+
+    name: ClassVar[str] = "single-records"
+    summary: ClassVar[str] = "each record separately, given its known covariates, with errors and probabilities"
+    takes: ClassVar[tuple[type, ...]] = (PosteriorDraws,)
+
+    unit: str | tuple[str, ...] | None = option(None, "Known field (or fields a,b) that identifies a record.")
+    metric: Metric = option(Metric(), "Metric and coordinates.")
+
+    def run(self, release: PosteriorDraws, knows: Knows, *, key: Key, progress: Progress) -> RecordTable:
+        unit = self.unit or knows.get("unit")
+        if unit is None:
+            raise BayesreconError("SingleRecords needs the known field, or fields, that identify a record: unit=")
+        knowledge = check_knowledge(release.model, **{**knows, "unit": unit})
+        return recover_records(release, knowledge, self.metric, rng=generator(key), progress=progress)
+
+
+ATTACK = SingleRecords

@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float, Shaped
 
-from bayesrecon.attacks.records.row_parameters import RowParameters
-from bayesrecon.attacks.records.rows import KnownRows, amplitudes_of, combinations
+from bayesrecon.attacks.records.rows import KnownRows, RowParameters, amplitudes_of, combinations
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.score import log_liks, slopes
 from bayesrecon.model import Records, simulated

@@ -13,10 +13,8 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Float, Int
 
-from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layered
-from bayesrecon.attacks.records.conjugate import Solver
-from bayesrecon.attacks.records.decode import decode, inverse_root
-from bayesrecon.attacks.records.decode_layers import decode_layers
+from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, Solver, layered
+from bayesrecon.attacks.records.decode import decode, decode_layers, inverse_root
 from bayesrecon.attacks.records.rows import KnownRows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly

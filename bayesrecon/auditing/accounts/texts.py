@@ -138,6 +138,7 @@ KNOWN: dict[str, Check] = {
     "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
     "bayesrecon_model_settings": _settings,
     "bayesrecon_power": _text(_DECIMAL.fullmatch, 24),
+    "bayesrecon_tolerance": _text(_DECIMAL.fullmatch, 24),
     **{f"bayesrecon_{name}": _text(_WHOLE.fullmatch, 9) for name in ("chains", "draws", "warmup", "thin")},
     "sampler": _text(lambda t: t.lower() in _SAMPLERS),
     "sampler_version": _version,

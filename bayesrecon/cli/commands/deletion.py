@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from bayesrecon.results.deletion import DeletedRecord, DeletionInference
 
 _MOST_ROWS = 30
+_HAPPENED = {
+    "premise": "one candidate was deleted",
+    "absent": "another record was deleted",
+    "two": "two candidates were deleted",
+    "replaced": "a candidate was replaced by another record",
+    "added": "a record was added",
+    "exchanged": "before and after are exchanged",
+    "none": "nothing was deleted",
+}
 
 
 @command(MODEL, only(KNOWS, "total", "domain"), ENDING, written=(".json", ".csv", ".npz"))
@@ -141,10 +150,19 @@ def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
     from bayesrecon.cli.rich_tables import number, table
 
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
-    found = result.to_dataframe().to_dict("index").items()
-    rows = ((str(name), number(row["estimate"]), number(row["se"], 2)) for name, row in found)
-    title = f"the deleted record ({result.method}{evidence})"
-    yield table(["field", "estimate", "std. error"], rows, title=title, most=_MOST_ROWS)
+    frame = result.to_dataframe()
+    other = ["other label or sign"] if "other" in frame else []
+    rows = (
+        (
+            str(name),
+            number(row["estimate"]),
+            number(row["se"], 2),
+            *(number(row[column]) for column in ("other",) if other),
+        )
+        for name, row in frame.to_dict("index").items()
+    )
+    title = f"{result.title} ({result.method}{evidence})"
+    yield table(["field", "estimate", "std. error", *other], rows, title=title, most=_MOST_ROWS)
 
 
 def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
@@ -156,6 +174,10 @@ def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":
     lines = frame.head(10).iterrows()
     rows = ((str(n), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}") for n, row in lines)
     yield table(["row", "probability", "log likelihood"], rows, title=title)
+    if result.hypotheses:
+        shares = result.hypotheses.items()
+        rows = ((_HAPPENED[n], f"{share:.3f}", f"{result.bayes_factors[n]:.1f}") for n, share in shares)
+        yield table(["", "probability", "log Bayes factor"], rows, title="what happened")
     if result.deleted:
         rows = ((t.name, number(t.estimate), number(t.lower), number(t.upper)) for t in result.deleted)
         yield table(["", "estimate", "lower", "upper"], rows, title="what was deleted")

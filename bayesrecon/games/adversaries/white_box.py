@@ -28,7 +28,7 @@ class WhiteBox(Adversary):
 
     def scores(self, view: View) -> np.ndarray:
         from bayesrecon.attacks.deletion.inferred import infer_deletion
-        from bayesrecon.pairs import paired
+        from bayesrecon.pairs import Deletion, Unchanged
 
         records = view.others if view.others is not None else view.public
         if records is None:
@@ -36,14 +36,14 @@ class WhiteBox(Adversary):
         trained = view.trained
         assert trained is not None
         before, after = trained
-        if np.array_equal(before.theta, after.theta):  # nothing changed, so all challenges tie
-            return np.zeros(len(view.features))
         total = len(records.y) if view.others is not None else view.total
         public = {"x": records.x, "y": records.y}
-        inferred = infer_deletion(
-            paired(before, after), {"x": view.features, "y": view.labels}, public=public, total=total
-        )
-        return np.asarray(inferred.log_likelihood)
+        challenges = {"x": view.features, "y": view.labels}
+        try:
+            pair = Deletion(before, after)
+            return np.asarray(infer_deletion(pair, challenges, public=public, total=total).log_likelihood)
+        except Unchanged:  # all challenges tie
+            return np.zeros(len(view.features))
 
 
 ADVERSARIES = {"white-box": ("likelihood ratio from the parameters (linear, ridge, logistic)", WhiteBox())}

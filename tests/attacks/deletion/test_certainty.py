@@ -76,9 +76,11 @@ def test_probabilities_of_all_labels_sum_to_one_and_mirror_images_share():
     model, at, kappa = make("logistic", features=4), np.array([[0.5, -0.2, 0.1, 0.0, 0.0]]), rng.normal(size=(600, 1))
     gradient = np.array([[0.3, 0.1, 0.2, -0.4, 0.0]])
     arguments = model.linear, z, y, at, gradient, 0.01 * np.abs(kappa)
-    both = [certainty(*arguments, other=gradient, count=600.0, direction=np.ones(1), label=k) for k in (0, 1)]
-    assert sum(both) == pytest.approx(1)
+    labels, both, directions = certainty(*arguments, other=gradient, count=600.0, direction=np.ones(1))
+    assert labels.tolist() == [0, 1]
+    assert both.sum() == pytest.approx(1)
     assert both[0] == pytest.approx(0.5, abs=0.05)
+    assert directions[:, 0].tolist() == [-1, 1]
 
 
 @pytest.mark.slow

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from predictors import CASES, X, make
 
-from bayesrecon.attacks.deletion.curvature import curvature
-from bayesrecon.attacks.deletion.sketched import sketched
+from bayesrecon.attacks.deletion.curvature import curvature, sketched
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_loss
 from bayesrecon.precision import x64
@@ -115,11 +114,11 @@ def test_a_sketch_of_all_rows_is_the_whole_curvature(network, exact):
 
 def test_of_few_rows_the_mean_curvature_is_kept(network, monkeypatch):
     model, theta, records = network
-    monkeypatch.setattr("bayesrecon.attacks.deletion.sketched._ROWS", 18)
+    monkeypatch.setattr("bayesrecon.attacks.deletion.curvature._ROWS", 18)
     found = sketched(model, theta[None], records, 2.5, 3)
     root = found.root() @ np.eye(model.dimension)
     trace = np.trace(np.linalg.inv(root.T @ root))
     assert trace == pytest.approx(np.trace(curvature(model, theta[None], records, 2.5).matrix), rel=0.5)
-    monkeypatch.setattr("bayesrecon.attacks.deletion.sketched.LARGEST", 3)
+    monkeypatch.setattr("bayesrecon.attacks.deletion.curvature.LARGEST", 3)
     with pytest.raises(BayesreconError, match="parameters; at most 3 are supported"):
         sketched(model, theta[None], records, 2.5, 3)

@@ -6,7 +6,7 @@ import scipy.optimize
 from conjugate import regression_model, sample_regression
 from estimators import ESTIMATORS, LINE, SIDE, X, fitted, logistic, network
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import bayesrecon
@@ -100,6 +100,19 @@ def test_an_error_that_nothing_checks_is_conditional():
     assert found.disagreement is None
     assert found.remaining_gradient == 1e-6
     assert "if training left a gradient of 1e-06 or less" in found.headline
+
+
+@pytest.mark.parametrize("fit", [LinearRegression(), logistic(C=1.0)], ids=["least squares", "logistic"])
+def test_where_nobody_is_missing_no_record_is_named(fit):
+    """Known records in another order: what is left of the gradient is rounding, or what training left."""
+    y = SIDE if isinstance(fit, LogisticRegression) else LINE
+    release = from_sklearn(fit.fit(X, y))
+    try:
+        found = bayesrecon.missing_record(release, {"x": X[::-1], "y": y[::-1]})
+    except BayesreconError as refused:
+        assert "nothing can be said" in str(refused)
+    else:
+        assert "not determined" in found.headline
 
 
 @pytest.mark.slow

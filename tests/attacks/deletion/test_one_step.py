@@ -1,22 +1,15 @@
 """Pairs that a single step made: its record comes back, and what was no such step is said."""
 
-from dataclasses import replace
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from predictors import CASES, X, make
-from written import refused
 
 import bayesrecon
 from bayesrecon import HRec
-from bayesrecon.attacks import Improvements, OneStep
-from bayesrecon.models import from_loss
+from bayesrecon.attacks import OneStep
 from bayesrecon.posteriors import (
     dirac,
     gradient_step_without,
-    newton_step_without,
     retrain_without,
     train,
 )
@@ -49,36 +42,6 @@ def test_other_changes_are_reported_as_no_step():
     assert "not one gradient step" in doubt
     moved = before.theta[0] * (1 + 1e-13)
     near = dirac(before.model, before.model.split(moved))
-    refused("short as the rounding error", bayesrecon.reconstruct, bayesrecon.deletion(before, near), attack=OneStep())
-
-
-@pytest.mark.slow
-def test_newton_steps_are_retraining_of_least_squares_and_near_it_else():
-    for loss, tolerance in (("squared", 1e-9), ("softmax", 0.1)):
-        data, before = trained(loss)
-        (step,) = newton_step_without(before, data, [5])
-        exact = retrain_without(before, data, [5], tolerance=1e-10)[0].release
-        moved = np.linalg.norm(exact.theta - before.theta)
-        assert np.linalg.norm(step.theta - exact.theta) < tolerance * moved
-        if loss == "softmax":  # with the private records as public ones, the step tells its record
-            public = {k: np.delete(v, 5, axis=0) for k, v in data.items()}
-            attack = HRec(public=public, improvements=replace(Improvements.none(), regulariser=True))
-            found = bayesrecon.reconstruct(bayesrecon.deletion(before, step), attack=attack, total=199)
-            assert np.abs(found.record["x"] - data["x"][5]).max() < 0.02
-
-
-def test_bad_steps_are_refused():
-    data, before = trained("softmax")
-    refused("rows must lie between 0 and 199", newton_step_without, before, data, [200])
-    refused("rate=0: expected a number above 0", gradient_step_without, before, data, [1], rate=0)
-    refused("the records lack field y", gradient_step_without, before, {"x": data["x"]}, [1], rate=1.0)
-    model = from_loss(
-        lambda p, x: jnp.tanh(x @ p["w"]),
-        lambda out, y: jax.nn.logsumexp(out) - out[y],
-        lambda p: 0.5 * jnp.sum(p["w"] ** 2),
-        params={"w": np.zeros((3, 2))},
-        record={"x": (3,), "y": ()},
-        domain={"y": [0, 1]},
-    )
-    pair = bayesrecon.deletion(*(dirac(model, {"w": np.full((3, 2), v)}) for v in (0.1, 0.2)))
-    refused("has no linear predictor", bayesrecon.reconstruct, pair, attack=OneStep())
+    found = bayesrecon.reconstruct(bayesrecon.deletion(before, near), attack=OneStep())
+    assert not found.record
+    assert "differ by rounding: nothing can be said" in repr(found)

@@ -7,8 +7,7 @@ import numpyro.distributions as dist
 import pytest
 
 from bayesrecon.attacks.records.candidates import prior_predictions, readout
-from bayesrecon.attacks.records.row_parameters import make_slots
-from bayesrecon.attacks.records.rows import make_rows
+from bayesrecon.attacks.records.rows import make_rows, make_slots
 from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64

@@ -10,13 +10,10 @@ from answered import answers, design, parts
 import bayesrecon
 from bayesrecon.attacks.records import solution_noise as noise_module
 from bayesrecon.attacks.records import system as system_module
-from bayesrecon.attacks.records.blocks import NotSolved, layered
-from bayesrecon.attacks.records.conjugate import Solver
-from bayesrecon.attacks.records.decode import decode
-from bayesrecon.attacks.records.decode_layers import decode_layers
-from bayesrecon.attacks.records.dense import halves_of, solved
+from bayesrecon.attacks.records.blocks import NotSolved, Solver, layered
+from bayesrecon.attacks.records.decode import decode, decode_layers
 from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, noise_of
-from bayesrecon.attacks.records.system import in_layers, is_worthwhile, make_system
+from bayesrecon.attacks.records.system import halves_of, in_layers, is_worthwhile, make_system, solved
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 
@@ -76,7 +73,7 @@ def test_one_layer_is_exact():
 
 def test_systems_are_solved_in_few_steps(table, monkeypatch):
     q, common = table
-    monkeypatch.setattr("bayesrecon.attacks.records.conjugate._STEPS", 40)
+    monkeypatch.setattr("bayesrecon.attacks.records.blocks._STEPS", 40)
     more = np.exp(np.random.default_rng(3).normal(size=q.size))
     right = np.random.default_rng(4).normal(size=(q.size, 5))
     for diagonal in (np.zeros(q.size), more):

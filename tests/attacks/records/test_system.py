@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from answered import design, parts
 
-from bayesrecon.attacks.records.dense import halves_of, solved, units_of
-from bayesrecon.attacks.records.system import make_system
+from bayesrecon.attacks.records.system import halves_of, make_system, solved, units_of
 from bayesrecon.divergence.score import feature_gradients
 from bayesrecon.models import load
 from bayesrecon.precision import x64

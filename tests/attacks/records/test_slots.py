@@ -5,8 +5,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from bayesrecon.attacks.records.row_parameters import make_slots
-from bayesrecon.attacks.records.rows import make_rows
+from bayesrecon.attacks.records.rows import make_rows, make_slots
 from bayesrecon.divergence.metrics import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
