@@ -45,6 +45,8 @@ class _Parts:
 
 
 def _packed(value: object, parts: _Parts) -> object:
+    if isinstance(value, float) and value != value:  # which JSON would write without its bits
+        value = np.float64(value)
     if isinstance(value, dict):
         return {"dict": [[str(key), _packed(item, parts)] for key, item in value.items()]}
     if isinstance(value, list | tuple):

@@ -28,8 +28,8 @@ from bayesrecon.posteriors.printed.headers import (
 )
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Cell
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.printed_table import PrintedTable, PrintedText
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.printed_table import PrintedText, printed_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +131,8 @@ def read_printed(path: Path, description: str = "a printed table") -> PrintedTex
     Raises:
         BayesreconError: a file that is not `description`.
     """
-    with reading(path, description), opened(PrintedTable, path) as file:
-        return file.read()
+    with reading(path, description):
+        return asked(printed_text, path)
 
 
 def _plain_headers(headers: Sequence[object]) -> bool:

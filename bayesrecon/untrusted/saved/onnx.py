@@ -209,7 +209,7 @@ def _signed(value: int) -> int:
 
 
 def _text(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
+    return content.decode("utf-8", "backslashreplace")
 
 
 def _words(name: str, kind: int, value: Any) -> list[tuple[str, object]]:

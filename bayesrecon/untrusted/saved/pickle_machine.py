@@ -65,6 +65,7 @@ class Machine:
         self._stack: list[object] = []
         self._below: list[list[object]] = []
         self._memo: dict[int, object] = {}
+        self._next = 0
         position = 0
         try:
             for opcode, argument, opcode_position in pickletools.genops(self._stream):
@@ -199,7 +200,9 @@ class Machine:
     _binget = _long_binget = _get
 
     def _put(self, index: int) -> None:
-        self._memo[index] = self._stack[-1]
+        if index not in (self._next, self._next + 1):  # counted from 0 or 1, by every program that writes pickles
+            self.discarded.append(index)
+        self._memo[index], self._next = self._stack[-1], index + 1
 
     _binput = _long_binput = _put
 
