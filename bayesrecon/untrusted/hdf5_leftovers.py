@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values, text_of
+from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values
 
 if TYPE_CHECKING:
     import h5py
@@ -27,14 +27,20 @@ _FEWEST = 12
 
 _SIGNATURES = (b"OHDR", b"OCHK", b"TREE", b"HEAP", b"SNOD", b"GCOL", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF",
                b"BTIN", b"FSHD", b"FSSE", b"FADB", b"FAHD", b"EAHD", b"EAIB", b"EADB", b"EASB")  # fmt: skip
+_NAMES = b"DIMENSION_LIST REFERENCE_LIST dataset dimension"
+"""What the format itself writes, and a copy without references lacks."""
+
+_LARGE = 2**24
+"""Bytes of arrays whose values are not copied."""
+
 _MOST_BYTES, _MOST_FOUND, _MOST_STREAMS = 2**26, 20, 2000
 _RUN, _LEAST, _LARGEST = 8, 1e-6, 1e9  # numbers in a row, and their sizes
 _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
 def leftovers(file: "h5py.File", path: Path) -> Inventory:
-    """Bytes of nothing, comments of objects, and values of chunks beyond the extent of their arrays."""
-    found, unread = [*_comments(file, path), *_beyond(file)], []
+    """Bytes of nothing, among them comments of objects, and values of chunks beyond the extent of their arrays."""
+    found, unread = list(_beyond(file)), []
     for where, _, values in found[:]:
         unread.append((where, f"{np.size(values)} values that no reader shows"))
     runs = _unknown(file, path)
@@ -47,19 +53,6 @@ def leftovers(file: "h5py.File", path: Path) -> Inventory:
         numbers = [*_numbers(np.frombuffer(run, np.uint8)), *_unpacked(run)]
         found += [(f"{where}, as numbers", "array", values) for values in numbers]
     return {"found": found, "unread": unread}
-
-
-def _comments(file: "h5py.File", path: Path) -> Iterator[Found]:
-    import h5py
-
-    names, content = ["/"], np.memmap(path, np.uint8, "r")
-    file.visit(names.append)
-    gaps = [bytes(content[begin:end]) for begin, end in _gaps(file, len(content)) if end - begin < _MOST_BYTES]
-    for name in names:
-        comment = h5py.h5o.get_comment(file.id, name.encode("utf-8", "surrogateescape"))  # pyright: ignore
-        # Where there is none, h5py returns memory of its own.
-        if comment and any(comment + b"\0" in gap for gap in gaps):
-            yield f"comment of {name}", "text", text_of(comment)
 
 
 def _beyond(file: "h5py.File") -> Iterator[Found]:
@@ -110,27 +103,59 @@ def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
     if sum(end - begin for begin, end in gaps) > _MOST_BYTES:
         return [b"\1" * _MOST_BYTES]
     with tempfile.TemporaryDirectory(prefix="bayesrecon-") as folder:
-        with h5py.File(Path(folder, "copy.h5"), "w", libver=file.libver) as copy:
+        first, second = Path(folder, "first.h5"), Path(folder, "second.h5")
+        with h5py.File(first, "w", libver=file.libver) as copy:
             _copied(file, copy)
-        with h5py.File(Path(folder, "copy.h5"), "r") as copy:
-            again = np.memmap(Path(folder, "copy.h5"), np.uint8, "r")
+            names = [b"/"]
+            copy.visit(lambda name: names.append(name.encode("utf-8", "surrogateescape")))
+            for name in names:
+                h5py.h5o.set_comment(copy.id, b"", obj_name=name)  # pyright: ignore[reportAttributeAccessIssue]
+        with h5py.File(first, "r") as once, h5py.File(second, "w", libver=file.libver) as copy:
+            _copied(once, copy)
+        with h5py.File(second, "r") as copy:
+            again = np.memmap(second, np.uint8, "r")
             pieces = [_windows(again[begin:end]) for begin, end in _gaps(copy, len(again))]
-    known = np.unique(np.concatenate([np.zeros(0, np.uint64), *pieces]))
+    known = np.unique(np.concatenate([_windows(np.frombuffer(_NAMES, np.uint8)), *pieces]))
     return [run for begin, end in gaps for run in _runs(bytes(content[begin:end]), known)]
 
 
-def _copied(file: "h5py.File", copy: "h5py.File") -> None:
+def _copied(group: "h5py.Group", copy: "h5py.Group") -> None:
+    """A copy of everything in a group but the values of large arrays, and comments, which h5py cannot read."""
     import h5py
 
-    for key in file:
-        link = file.get(key, getlink=True)
+    for key in group:
+        link = group.get(key, getlink=True)
         name = str(key).encode("utf-8", "surrogateescape")
         if isinstance(link, h5py.SoftLink):
             copy[key] = link
+            continue
+        item = group[key]
+        if isinstance(item, h5py.Group) and _stored(item) > _LARGE:
+            made = h5py.Group(h5py.h5g.create(copy.id, name, gcpl=item.id.get_create_plist()))
+            _copied(item, made)
+        elif isinstance(item, h5py.Dataset) and _stored(item) > _LARGE:
+            plist = item.id.get_create_plist()
+            made = h5py.h5d.create(copy.id, name, item.id.get_type(), item.id.get_space(), plist)
+            _attributes_copied(item, h5py.Dataset(made))
         else:
-            h5py.h5o.copy(file.id, name, copy.id, name)
-    for key in file.attrs:
-        copy.attrs.create(key, file.attrs[key], dtype=file.attrs.get_id(key).dtype)
+            h5py.h5o.copy(group.id, name, copy.id, name)
+    _attributes_copied(group, copy)
+
+
+def _attributes_copied(item: "h5py.HLObject", copy: "h5py.HLObject") -> None:
+    for key in item.attrs:
+        if key not in ("DIMENSION_LIST", "REFERENCE_LIST"):
+            copy.attrs.create(key, item.attrs[key], dtype=item.attrs.get_id(key).dtype)
+
+
+def _stored(item: "h5py.Group | h5py.Dataset") -> int:
+    import h5py
+
+    if isinstance(item, h5py.Dataset):
+        return item.id.get_storage_size()
+    sizes: list[int] = []
+    item.visititems(lambda _, one: sizes.append(_stored(one)) if isinstance(one, h5py.Dataset) else None)
+    return sum(sizes)
 
 
 def _runs(gap: bytes, known: np.ndarray) -> Iterator[bytes]:
