@@ -5,6 +5,7 @@ into a new file. What then stands in the old file, outside arrays, and not in th
 and addresses differ in a copy, so a few different bytes in a row are no finding.
 """
 
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ _NAMES = b"DIMENSION_LIST REFERENCE_LIST dataset dimension"
 _LARGE = 2**24
 """Bytes of arrays whose values are not copied."""
 
+_TEXT = re.compile(rb"[ -~\t\n]{12,}")
 _MOST_BYTES, _MOST_FOUND, _MOST_STREAMS = 2**26, 20, 2000
 _RUN, _LEAST, _LARGEST = 8, 1e-6, 1e9  # numbers in a row, and their sizes
 _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
@@ -50,6 +52,8 @@ def leftovers(file: "h5py.File", path: Path) -> Inventory:
     for k, run in enumerate(runs[:_MOST_FOUND], 1):
         where = f"bytes of nothing in the file ({k})"
         found.append((where, "bytes", np.frombuffer(run, np.uint8)))
+        texts = [text.decode("ascii") for text in _TEXT.findall(run)]
+        found += [(f"{where}, as text", "text", text) for text in texts if len(text) < len(run)]
         numbers = [*_numbers(np.frombuffer(run, np.uint8)), *_unpacked(run)]
         found += [(f"{where}, as numbers", "array", values) for values in numbers]
     return {"found": found, "unread": unread}

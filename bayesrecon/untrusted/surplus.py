@@ -20,22 +20,23 @@ from bayesrecon.untrusted.zip_inventory import around_members, beside_array
 IGNORED = {
     "pickle": "the version, lengths of frames, which opcode writes a value, and Cython's checksums of classes",
     "zip": "times, permissions and versions of members, and the checksums of streamed ones",
+    "torch": "the checksums in the member serialization_id",
     "gzip": "the time, the level and the system of the header",
     "text": "how a number is written (zeros at its ends, the sign of its exponent); the indentation of comments",
     "HDF5": "runs of fewer than 12 bytes of structure: addresses, checksums, times, reserved bytes",
     "netCDF-3": "nothing",
-    "R": "the version of R that wrote the file, and which of equal encodings a text has",
+    "R": "the version of R that wrote the file, flags that R sets, and which of the empty objects one is",
     "zarr": "nothing",
     "JSON": "how a number or a letter is written, and where a long line is broken",
     "PMML": "blanks between elements, and the encoding",
-    "ONNX": "the order of fields, and how a number is written",
+    "ONNX": "the order of fields, names that link nodes, and small numbers of types and shapes",
 }
 """What is not looked at, by format."""
 
 _TEXTS, _MOST, _BLOCK, _JSON = (".csv", ".txt", ".out"), 2**16, 2**24, 2**28
 _LONG = re.compile(rb"\d[\d.]{17,}(?:[eE][-+]?\d+)?")
 _DIGITS = 17  # of a double
-_GAP = re.compile(rb"[ \t]*,[ \t]*|[ \t]+")
+_GAP, _COMMA = re.compile(rb"[ \t]+"), re.compile(rb"[ \t]*,[ \t]*")
 _FORMS, _ALIGNED = 1000, 3  # forms of lines that are told apart, and those that a table has whose columns are aligned
 _WITHIN = re.compile(rb'(?<=[^,;\t\r\n" ])"(?=[^,;\t\r\n" ])')
 
@@ -130,6 +131,7 @@ class _Layout:
         self._trailing = Counter[int]()
         self._returns = self._lines = self._empty = self._last = self._commented = self._wide = 0
         self._gaps: set[bytes] = set()
+        self._headed = False
         self._columns: tuple[set[tuple[int, ...]], set[tuple[int, ...]]] = (set(), set())
 
     def add(self, text: bytes) -> None:
@@ -144,14 +146,17 @@ class _Layout:
             self._trailing[len(bare) - len(kept) - comment * bare.endswith(b" ")] += 1
             self._empty, self._last = self._empty + (not kept), 0 if kept else self._last + 1
             self._commented += comment
-            if not comment and (b" " in kept or b"\t" in kept):
+            if not comment and self._headed and (b" " in kept or b"\t" in kept or len(self._gaps) > 1):
                 self._add_gaps(kept)
+            elif not comment and self._headed and b"," in kept:
+                self._gaps.add(b",")
+            self._headed |= bool(kept) and not comment
 
     def _add_gaps(self, line: bytes) -> None:
-        gaps = list(_GAP.finditer(line))
+        gaps = list((_COMMA if b"," in line else _GAP).finditer(line))
         self._gaps |= {gap.group() for gap in gaps}
-        self._wide += sum(len(gap.group()) - 1 for gap in gaps)
-        if len({gap.group() for gap in gaps} - {b","}) > 1 and len(self._columns[0]) < _FORMS:
+        self._wide += sum(len(gap.group().replace(b",", b"")) for gap in gaps)
+        if len(self._gaps) > 1 and len(self._columns[0]) < _FORMS:
             self._columns[0].add(tuple(gap.end() for gap in gaps))
             self._columns[1].add((*(gap.start() for gap in gaps), len(line)))
 
@@ -161,7 +166,7 @@ class _Layout:
         if len(self._trailing) == 1:  # the same behind every line
             trailing = 0
         aligned = min(map(len, self._columns)) <= _ALIGNED
-        return trailing + (0 if aligned or len(self._gaps - {b","}) < 2 else self._wide)
+        return trailing + (0 if aligned or len(self._gaps) < 2 else self._wide)
 
     def ends(self) -> int:
         """Lines that end otherwise than the others, and empty ones between the rows."""

@@ -19,7 +19,7 @@ import numpy as np
 _LOCAL, _CENTRAL, _END, _FIXED = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", 30
 _MOST, _BLOCK = 2**16, 2**20
 _ZIP64, _TIMES, _OWNER = 1, 0x5455, 0x7875  # extra fields of sizes, times, and the numbers of a user and a group
-_PADDING = b"Z\0"  # with which torch fills extra fields, so that arrays are aligned
+_ALIGNED, _PADDING = 0x4246, b"Z\0"  # with which torch fills extra fields, so that arrays are aligned
 _VERSIONS = 63  # newest version of the format that a member needs
 _STREAMED, _LARGE = 8, 2**32 - 1
 
@@ -47,6 +47,7 @@ def around_members(path: Path) -> list[Found]:
             for extra in (member.extra, local):
                 found += [(f"extra field of {member.filename}", f) for f in _odd(extra, member)]
                 owners |= {content for kind, content in _fields(extra) if kind == _OWNER}
+            found += _odd_sizes(stream, member, end)
             found += [(f"header of {member.filename}", head) for head in _odd_headers(stream, member)]
             found += _behind_compressed(stream, archive, member)
         found += [("owners of members", b"".join(owners))] if len(owners) > 1 else []
@@ -70,10 +71,24 @@ def _local(stream: IO[bytes], member: zipfile.ZipInfo) -> tuple[int, bytes]:
     end = member.header_offset + _FIXED + name + extra + member.compress_size
     if member.flag_bits & _STREAMED:  # then its sizes stand once more after it
         stream.seek(end)
-        follows = stream.read(4) == b"PK\x07\x08"
+        again = stream.read(24)
+        follows = again.startswith(b"PK\x07\x08")
         large = max(member.file_size, member.compress_size) >= _LARGE or _has_zip64(member.extra)
         end += (4 if follows else 0) + (20 if large else 12)
     return end, field
+
+
+def _odd_sizes(stream: IO[bytes], member: zipfile.ZipInfo, end: int) -> list[Found]:
+    """What stands after a streamed member, if it is not the member's checksum and sizes."""
+    if not member.flag_bits & _STREAMED:
+        return []
+    begin = end - 24
+    stream.seek(max(begin, 0))
+    again = stream.read(24)
+    for form in ("<III", "<IQQ"):
+        if again.endswith(struct.pack(form, member.CRC, member.compress_size, member.file_size)):
+            return []
+    return [(f"sizes of {member.filename}", again)]
 
 
 def _odd_headers(stream: IO[bytes], member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -139,13 +154,22 @@ def _directory(stream: IO[bytes], members: list[zipfile.ZipInfo], start: int, si
         position += 46 + sum(struct.unpack("<HHH", rest[position + 28 : position + 34]))
         count += 1
     zip64 = rest[position:at]
-    found = [("bytes in the directory", zip64)] if zip64 and not zip64.startswith(b"PK\x06\x06") else []
-    disk, first, here, total, length, _ = struct.unpack("<HHHHII", rest[at + 4 : at + 20])
+    found = [("bytes in the directory", zip64)] if zip64 and not _is_zip64(zip64, count, position) else []
+    disk, first, here, total, length, begin = struct.unpack("<HHHHII", rest[at + 4 : at + 20])
     few = (disk in (0, 2**16 - 1), first in (0, 2**16 - 1), here in (count, 2**16 - 1), total in (count, 2**16 - 1))
-    if not all(few) or length not in (position, _LARGE) or len(members) != count:
+    sizes = length in (position, _LARGE) and begin <= start and len(members) == count
+    if not all(few) or not sizes:
         found.append(("end of the directory", rest[at : at + 22]))
     end = start + at + 22 + int.from_bytes(rest[at + 20 : at + 22], "little")
     return [*found, *(_bytes(stream, "bytes after the archive", end, size) if end < size else [])]
+
+
+def _is_zip64(record: bytes, count: int, length: int) -> bool:
+    """Whether bytes are the end of a large directory, and where it lies, with this many members."""
+    if len(record) != 76 or record[:4] != b"PK\x06\x06" or record[56:60] != b"PK\x06\x07":
+        return False
+    size, _, needed, disk, first, here, total, written = struct.unpack("<QHHIIQQQ", record[4:48])
+    return (size, disk, first, here, total, written) == (44, 0, 0, count, count, length) and needed <= _VERSIONS
 
 
 def _earlier(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> Iterator[Found]:
@@ -201,7 +225,8 @@ def _fields(extra: bytes) -> list[tuple[int, bytes]]:
     found, at = [], 0
     while at + 4 <= len(extra):
         kind, size = struct.unpack("<HH", extra[at : at + 4])
-        found.append((kind, extra[at + 4 : at + 4 + size]))
+        content = extra[at + 4 : at + 4 + size]
+        found.append((kind if len(content) == size else -1, content))
         at += 4 + size
     return found + ([(-1, extra[at:])] if extra[at:] else [])
 
@@ -219,5 +244,5 @@ def _odd(extra: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
             numbers = {int.from_bytes(content[i : i + 8], "little") for i in range(0, len(content) - 4, 8)}
             if not numbers <= sizes or len(content) > 28:
                 yield content
-        elif len(content.strip(_PADDING)) > most.get(kind, 0):
+        elif len(content.strip(_PADDING) if kind == _ALIGNED else content) > most.get(kind, 0):
             yield content

@@ -1,20 +1,28 @@
 """Files of every format with one byte changed, and what is read of them: does each change show?"""
 
 import hashlib
+import io
 import json
 import pickle
+import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
+import joblib
 import numpy as np
 import vanishing
-from fuzz_files import BETA, R_OBJECTS, archive, cmdstan, netcdf, netcdf3, plain_json, sharded, tree, zarr, zipped_json
+from fuzz_files import BETA, R_OBJECTS, archive, cmdstan, netcdf, netcdf3, plain_json, sharded, zarr, zipped_json
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.untrusted.packed import compression, unpacked
+
+SAVED = Path(__file__).resolve().parent.parent / "posteriors" / "saved_by_others"
 
 OBJECT = {
     "rows": vanishing.DATA,
@@ -94,15 +102,11 @@ def _pickled(protocol: int) -> Callable[[Path], Path]:
 
 
 def _joblib(folder: Path) -> Path:
-    import joblib
-
     joblib.dump(OBJECT, folder / "fit.joblib")
     return folder / "fit.joblib"
 
 
 def _packed_joblib(folder: Path) -> Path:
-    import joblib
-
     joblib.dump(OBJECT, folder / "fit.joblib", compress=3)
     return folder / "fit.joblib"
 
@@ -112,30 +116,6 @@ def _safetensors(folder: Path) -> Path:
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     (path := folder / "fit.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + BETA[0].tobytes())
-    return path
-
-
-def _torch(folder: Path) -> Path:
-    import torch
-
-    torch.save({"coef": torch.tensor(BETA[0]), "bias": torch.tensor([1.0, 2.0])}, folder / "fit.pt")
-    return folder / "fit.pt"
-
-
-def _skops(folder: Path) -> Path:
-    import skops.io
-    from sklearn.linear_model import LinearRegression
-
-    skops.io.dump(LinearRegression().fit(BETA[0], BETA[1][:, 0]), folder / "fit.skops")
-    return folder / "fit.skops"
-
-
-def _onnx(folder: Path) -> Path:
-    from skl2onnx import to_onnx
-    from sklearn.linear_model import LinearRegression
-
-    model = LinearRegression().fit(BETA[0].astype("f4"), BETA[1][:, 0].astype("f4"))
-    (path := folder / "fit.onnx").write_bytes(to_onnx(model, BETA[0].astype("f4")[:1]).SerializeToString())
     return path
 
 
@@ -169,8 +149,6 @@ def _zarr_zip(folder: Path) -> Path:
     with zipfile.ZipFile(path, "w") as held:
         for file in sorted(p for p in source.rglob("*") if p.is_file()):
             held.write(file, file.relative_to(source).as_posix())
-    import shutil
-
     shutil.rmtree(source)
     return path
 
@@ -180,28 +158,20 @@ def _plain_npz(folder: Path) -> Path:
     return folder / "fit.npz"
 
 
-def _hdf5(folder: Path) -> Path:
-    import h5netcdf  # noqa: F401
+def _saved(name: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (path := folder / f"fit{Path(name).suffix}").write_bytes((SAVED / name).read_bytes())
+        return path
 
-    path = folder / "fit.nc"
-    tree().to_netcdf(path, engine="netcdf4")
-    return path
+    return make
 
 
 def _of_r(name: str, unpack: bool) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        import bz2
-        import gzip
-        import lzma
 
         content = (R_OBJECTS / name).read_bytes()
         if unpack:
-            for opened in (gzip.decompress, bz2.decompress, lzma.decompress):
-                try:
-                    content = opened(content)
-                    break
-                except Exception:
-                    continue
+            content = unpacked(R_OBJECTS / name).content if compression(R_OBJECTS / name) else content
         (path := folder / f"fit{Path(name).suffix}").write_bytes(content)
         return path
 
@@ -217,9 +187,11 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "NumPy archive": _plain_npz,
     "NumPy archive, compressed": archive,
     "safetensors": _safetensors,
-    "torch": _torch,
-    "skops": _skops,
-    "ONNX": _onnx,
+    "torch": _saved("weights.pt"),
+    "torch before 1.6": _saved("module.pth"),
+    "skops": _saved("skops_logistic.skops"),
+    "ONNX": _saved("linear.onnx"),
+    "ONNX of a tree": _saved("tree.onnx"),
     "PMML": _pmml,
     "JSON": plain_json,
     "zipped JSON": zipped_json,
@@ -227,7 +199,6 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "text": _text,
     "CSV": _table,
     "HDF5": netcdf,
-    "netCDF-4": _hdf5,
     "netCDF-3": netcdf3,
     "zarr 2": zarr(2),
     "zarr 3": zarr(3),
@@ -239,3 +210,56 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "RDS as text": _of_r("forms-ascii.rds", True),
     "RData": _of_r("forms-ascii.RData", True),
 }
+
+
+_CYTHON = re.compile(rb"J....N(?=[\x85-\x87])", re.DOTALL)
+_FRAME = re.compile(rb"\x95.{6}\0\0", re.DOTALL)
+_SERIAL = re.compile(rb"\d{40}")
+_FLAGS = {0, 1, 2, 4, 8, 16, 64, 128, 241, 242, *range(250, 255)}
+_NUMBER = re.compile(rb"[-+.0-9eE]+")
+
+
+def is_ignored(name: str, content: bytes, change: Change) -> bool:
+    """Whether a byte is one that the format, or what reads it, ignores: `bayesrecon.untrusted.surplus.IGNORED`."""
+    at = change.at
+    if name.startswith(("pickle", "joblib", "torch before")):
+        spans = [m.span() for pattern in (_CYTHON, _FRAME) for m in pattern.finditer(content)]
+        return at < 2 or any(a <= at < b for a, b in spans)
+    if content.startswith(b"PK"):
+        return _in_header(content, at) or any(m.start() <= at < m.end() for m in _SERIAL.finditer(content))
+    if name.startswith("HDF5"):
+        return not any(a <= at < b for a, b in _arrays(content))
+    if name.startswith("RDS") or name == "RData":  # the version of R, flags of the encodings of texts
+        return at < 24 or {change.old, change.new} <= _FLAGS
+    if name == "PMML":
+        return at < 21
+    changed = content[:at] + bytes([change.new]) + content[at + 1 :]
+    cells = [[m.group() for m in _NUMBER.finditer(text) if m.start() <= at < m.end()] for text in (content, changed)]
+    try:
+        return float(cells[0][0]) == float((cells[1] or [cells[0][0]])[0])
+    except (IndexError, ValueError):
+        return False
+
+
+def _in_header(content: bytes, at: int) -> bool:
+    """Whether a byte of a zip archive is in a version, a time, the system or the permissions of a member."""
+    for magic, places in ((b"PK\x03\x04", ((4, 6), (10, 14))), (b"PK\x01\x02", ((4, 8), (12, 16), (38, 42)))):
+        begin = content.rfind(magic, 0, at)
+        if begin >= 0 and any(begin + a <= at < begin + b for a, b in places):
+            return True
+    return False
+
+
+def _arrays(content: bytes) -> Iterator[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+
+    def visit(_: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.chunks is None and item.id.get_offset() is not None:
+            spans.append((item.id.get_offset(), item.id.get_offset() + item.id.get_storage_size()))
+        elif isinstance(item, h5py.Dataset) and item.chunks is not None:
+            chunks = [item.id.get_chunk_info(k) for k in range(item.id.get_num_chunks())]
+            spans.extend((c.byte_offset, c.byte_offset + c.size) for c in chunks)
+
+    with h5py.File(io.BytesIO(content)) as file:
+        file.visititems(visit)
+    return iter(spans)

@@ -108,7 +108,7 @@ def _odd_arguments(node: Made) -> Iterator[object]:
             if isinstance(value, Named):
                 value = (0,) if value.module.startswith("numpy") or value.name.endswith("array") else value.whole
             if not any(type(value) is type(usual) and value == usual for usual in ((0,), b"b", "b")):
-                yield argument if value is argument else value
+                yield value if isinstance(value, str | int | bytes | tuple) else "made of another object"
 
 
 def _beside_type(kind: object) -> Iterator[object]:
