@@ -111,7 +111,7 @@ def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
         with h5py.File(first, "w", libver=file.libver) as copy:
             _copied(file, copy)
             names = [b"/"]
-            copy.visit(lambda name: names.append(name.encode("utf-8", "surrogateescape")))
+            file.visit(lambda name: names.append(name.encode("utf-8", "surrogateescape")))
             for name in names:
                 h5py.h5o.set_comment(copy.id, b"", obj_name=name)  # pyright: ignore[reportAttributeAccessIssue]
         with h5py.File(first, "r") as once, h5py.File(second, "w", libver=file.libver) as copy:

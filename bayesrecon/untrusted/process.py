@@ -131,8 +131,8 @@ class Process:
             running.stdin.write(len(content).to_bytes(HEAD) + content)
             running.stdin.flush()
             head = running.stdout.read(HEAD)
-            answer = running.stdout.read(int.from_bytes(head)) if len(head) == HEAD else b""
-            if len(head) == HEAD and len(answer) == int.from_bytes(head):
+            answer = bytearray(int.from_bytes(head) if len(head) == HEAD else 0)
+            if len(head) == HEAD and running.stdout.readinto(answer) == len(answer):  # pyright: ignore
                 return unpack(answer)
         except (BrokenPipeError, ConnectionError):
             pass

@@ -120,8 +120,9 @@ def _is_beyond(number: bytes) -> bool:
     digits = len(exact.as_tuple().digits)
     if digits <= _DIGITS or text.count(".") > 1:
         return False
-    double = Decimal(float(text))
-    return bool(exact != double and exact != round(double, -int(exact.as_tuple().exponent)))  # pyright: ignore
+    places = -int(exact.as_tuple().exponent)
+    double = float(text)
+    return not 0 <= places < 400 or Decimal(f"{double:.{places}f}") != exact != Decimal(double)
 
 
 class _Layout:
