@@ -7,9 +7,9 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.formats.npz import load_npz
-from bayesrecon.untrusted.csv_table import CsvTable
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.csv_table import read_csv_columns
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.json_file import read_json_table
 
 
 def read_table(path: str) -> Json:
@@ -20,11 +20,9 @@ def read_table(path: str) -> Json:
     kind = file.suffix.lower()
     with reading(path, kind[1:].upper()):
         if kind == ".csv":
-            with opened(CsvTable, file) as table:
-                return {name: _array(column) for name, column in table.columns().items()}
+            return {name: _array(column) for name, column in asked(read_csv_columns, file).items()}
         if kind == ".json":
-            with opened(JsonFile, file) as document:
-                return document.table()
+            return asked(read_json_table, file)
         if kind == ".npz":
             return load_npz(file)
     raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")

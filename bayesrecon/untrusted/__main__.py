@@ -12,9 +12,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
@@ -56,6 +57,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 def _result(request: Json, readers: "dict[str, Reader]") -> object:
     key, method = f"{request['reader']} {request['path']}", request["method"]
+    if not method:
+        return reader_of(request["reader"])(Path(request["path"]), *request["arguments"])
     if method in ("open", "close"):
         for other in list(readers):
             readers.pop(other).close()
@@ -65,8 +68,8 @@ def _result(request: Json, readers: "dict[str, Reader]") -> object:
     return getattr(readers[key], method)(*request["arguments"])
 
 
-def reader_of(name: str) -> "type[Reader]":
-    """The class named `module:class`, in this package or in a plug-in for formats."""
+def reader_of(name: str) -> Callable[..., Any]:
+    """The class or function named `module:class`, in this package or in a plug-in for formats."""
     module, _, kind = name.partition(":")
     if not module.startswith(_PACKAGE) and not is_plugin_for("formats", module):
         raise BayesreconError(f"{name} is no reader: readers lie in {_PACKAGE[:-1]}, or in a plug-in for formats")

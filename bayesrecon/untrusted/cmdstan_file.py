@@ -15,7 +15,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.names import MAX_NAMES
-from bayesrecon.untrusted.packed import PACKED, open_text
+from bayesrecon.untrusted.packed import PACKED, unpacked
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -57,8 +57,7 @@ class CmdStanFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        packed = path.suffix.lower() in PACKED
-        self._unpacked = open_text(path).read() if packed else None
+        self._unpacked = unpacked(path).content if path.suffix.lower() in PACKED else None
 
     def close(self) -> None:
         """Do nothing: the file is opened for each call."""
@@ -169,7 +168,7 @@ class CmdStanFile:
             line = line.removeprefix(codecs.BOM_UTF8) if at["line"] == 1 else line
             if not line or line.startswith(b"#"):
                 if at["letters"] < COMMENT_LETTERS and line:
-                    comments.append(line.decode("utf-8", "replace").lstrip("# ").rstrip())
+                    comments.append(line.decode("utf-8", "backslashreplace").lstrip("# ").rstrip())
                 at["letters"] += len(line)
                 continue
             if not at["header"]:

@@ -30,66 +30,56 @@ class CsvTexts(TypedDict):
     cells: list[list[str]]
 
 
-class CsvTable:
-    """An open CSV file, which is read as columns or as text.
+def read_csv_columns(path: Path) -> dict[str, np.ndarray | list[object]]:
+    """A dictionary from names to columns: arrays of numbers, or lists of texts in which empty cells are NaN.
+
+    Raises:
+        BayesreconError: more columns than `MAX_NAMES`, or a header of more than 64 MiB.
 
     >>> _ = Path("table.csv").write_text('y,"name\\nof it"\\n1,Ann\\n2,\\n')
-    >>> CsvTable(Path("table.csv")).columns()
+    >>> read_csv_columns(Path("table.csv"))
     {'y': array([1, 2]), 'name\\nof it': ['Ann', nan]}
     >>> _ = Path("table.csv").write_text("age;dose\\n41;0,5\\n17;1,25\\n")
-    >>> CsvTable(Path("table.csv")).columns()
+    >>> read_csv_columns(Path("table.csv"))
     {'age': array([41, 17]), 'dose': array([0.5 , 1.25])}
     """
+    import pandas as pd
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    frame = pd.read_csv(path, **_checked_header(path))
+    return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
 
-    def close(self) -> None:
-        """Do nothing: the file is opened for each call."""
 
-    def columns(self) -> dict[str, np.ndarray | list[object]]:
-        """A dictionary from names to columns: arrays of numbers, or lists of texts in which empty cells are NaN.
+def read_csv_texts(path: Path) -> CsvTexts:
+    """The text of the table: the first column as names of `rows`, names of the other `columns`, and the `cells`.
 
-        Raises:
-            BayesreconError: more columns than `MAX_NAMES`, or a header of more than 64 MiB.
-        """
-        import pandas as pd
+    Raises:
+        BayesreconError: as `read_csv_columns`.
+    """
+    import pandas as pd
 
-        frame = pd.read_csv(self._path, **self._checked_header())
-        return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
+    delimiter = _checked_header(path)["sep"]
+    frame = pd.read_csv(path, sep=delimiter, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True)
+    cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
+    return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
 
-    def texts(self) -> CsvTexts:
-        """The text of the table: the first column as names of `rows`, names of the other `columns`, and the `cells`.
 
-        Raises:
-            BayesreconError: as `columns`.
-        """
-        import pandas as pd
+def _checked_header(path: Path) -> CsvFormat:
+    """The delimiter and the decimal sign, as keyword arguments of `pandas.read_csv`.
 
-        delimiter = self._checked_header()["sep"]
-        frame = pd.read_csv(
-            self._path, sep=delimiter, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True
-        )
-        cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
-        return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
-
-    def _checked_header(self) -> CsvFormat:
-        """The delimiter and the decimal sign, as keyword arguments of `pandas.read_csv`.
-
-        They are inferred from the header and the text after it. A quoted name may contain delimiters and line ends, so
-        quoted names are removed first.
-        """
-        with self._path.open("rb") as file:
-            head = file.read(_LONGEST)
-        bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
-        header = re.split(rb"[\r\n]", bare, maxsplit=1)
-        sep = most_in(header[0].decode("latin-1"))  # the delimiters are ASCII in every encoding
-        if len(header) < 2 and len(head) == _LONGEST:
-            raise BayesreconError(f"{self._path}: a header of more than {_LONGEST // 2**20} MiB, refused")
-        if (count := header[0].count(sep.encode()) + 1) > MAX_NAMES:
-            raise BayesreconError(f"{self._path}: {count} columns, more than {MAX_NAMES}")
-        comma = sep != "," and _DECIMAL_COMMA.search(header[-1]) and not _DECIMAL_POINT.search(header[-1])
-        return {"sep": sep, "decimal": "," if comma else "."}
+    They are inferred from the header and the text after it. A quoted name may contain delimiters and line ends, so
+    quoted names are removed first.
+    """
+    with path.open("rb") as file:
+        head = file.read(_LONGEST)
+    bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
+    header = re.split(rb"[\r\n]", bare, maxsplit=1)
+    sep = most_in(header[0].decode("latin-1"))  # the delimiters are ASCII in every encoding
+    if len(header) < 2 and len(head) == _LONGEST:
+        raise BayesreconError(f"{path}: a header of more than {_LONGEST // 2**20} MiB, refused")
+    if (count := header[0].count(sep.encode()) + 1) > MAX_NAMES:
+        raise BayesreconError(f"{path}: {count} columns, more than {MAX_NAMES}")
+    comma = sep != "," and _DECIMAL_COMMA.search(header[-1]) and not _DECIMAL_POINT.search(header[-1])
+    return {"sep": sep, "decimal": "," if comma else "."}
 
 
 def _values(column: object) -> np.ndarray | list[object]:

@@ -28,6 +28,7 @@ class Reader(Protocol):
 
 
 R = TypeVar("R", bound=Reader)
+T = TypeVar("T")
 
 
 @contextmanager
@@ -54,14 +55,39 @@ def opened(reader: Callable[[Path], R], path: Path, trusted: bool = False) -> Ge
     ...     found.describe()["groups"]
     ['posterior']
     """
-    path = Path(path)
-    if not (path.is_file() or path.is_dir()):
-        raise BayesreconError(f"{path}: {'not a plain file' if path.exists() else 'no such file'}")
+    path = _present(path)
     file = reader(path) if trusted else cast("R", Guarded(cast("type[R]", reader), path))
     try:
         yield file
     finally:
         file.close()
+
+
+def asked(function: Callable[..., T], path: Path, *arguments: object, trusted: bool = False) -> T:
+    """What a function of this package returns for a file, computed in the guarded process unless it is trusted.
+
+    Args:
+        function: `(path, *arguments) -> plain data`.
+        path: the file.
+        arguments: plain data.
+        trusted: whether to read without limits on time and memory.
+
+    Raises:
+        BayesreconError: as `opened`.
+    """
+    path = _present(path)
+    if trusted:
+        return function(path, *arguments)
+    limits, absolute = Limits.of(path), str(path.absolute())
+    name = f"{function.__module__}:{function.__qualname__}"
+    return PROCESS.ask(name, absolute, "", arguments, limits.seconds, limits)[0]
+
+
+def _present(path: Path) -> Path:
+    path = Path(path)
+    if not (path.is_file() or path.is_dir()):
+        raise BayesreconError(f"{path}: {'not a plain file' if path.exists() else 'no such file'}")
+    return path
 
 
 class Guarded:

@@ -111,7 +111,7 @@ class HDF5File:
         assert isinstance(item, h5py.Dataset)
         key = tuple(key)
         if _is_text(item):
-            return np.asarray(item.asstr(errors="replace")[key], object)
+            return np.asarray(item.asstr(errors="backslashreplace")[key], object)
         return np.asarray(item[key])
 
 
@@ -161,7 +161,7 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
                 value = ""
             elif np.ndim(value) and np.size(value) == 1:
                 value = np.asarray(value).reshape(-1)[0]
-            attributes[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            attributes[key] = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
     return attributes
 
 

@@ -38,7 +38,9 @@ def inventory(file: "h5py.File", path: Path) -> Inventory:
             unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
             break
         items.append(thing)
-    return {"found": [*items, *leftovers(file, path), *_around(path)], "unread": unread}
+    rest, around = leftovers(file, path), list(_around(path))
+    unread += [(where, f"{len(values)} bytes that nothing in it accounts for") for where, _, values in around]
+    return {"found": [*items, *rest["found"], *around], "unread": [*unread, *rest["unread"]]}
 
 
 def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]:
@@ -127,7 +129,7 @@ def _names_of_type(item: "h5py.Dataset", where: str) -> Iterator[Found]:
         yield f"{where} (names of values)", "labels", np.array([f"{k}={v}" for k, v in members.items()])
     kind = item.id.get_type()
     if kind.get_class() == h5py.h5t.OPAQUE:
-        yield f"{where} (tag)", "text", kind.get_tag().decode("utf-8", "replace")
+        yield f"{where} (tag)", "text", kind.get_tag().decode("utf-8", "backslashreplace")
 
 
 def _type_text(item: "h5py.Datatype") -> str:
@@ -202,7 +204,7 @@ def _attribute(item: "h5py.HLObject", key: str) -> object:
     return text_of(value) if isinstance(value, bytes | str) else plain_values(value)
 
 
-def _around(path: Path) -> Iterator[Found]:
+def _around(path: Path) -> Iterator[tuple[str, str, np.ndarray]]:
     """Bytes before the beginning of the file and after its end, which HDF5 ignores."""
     size = path.stat().st_size
     with path.open("rb") as stream:

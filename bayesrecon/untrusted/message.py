@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 _HEAD = 8  # bytes of the length of the JSON text
+_ALIGNED = 64  # arrays begin at multiples of so many bytes
 
 
 def pack(value: object) -> bytes:
@@ -21,11 +22,12 @@ def pieces(value: object) -> list[bytes | memoryview]:
     """The packed bytes in pieces, without copies of arrays."""
     parts = _Parts()
     tree = json.dumps(_packed(value, parts)).encode()
+    tree += b" " * (-(len(tree) + _HEAD) % _ALIGNED)
     return [len(tree).to_bytes(_HEAD), tree, *parts.pieces]
 
 
-def unpack(content: bytes) -> Any:
-    """The data in packed bytes."""
+def unpack(content: bytes | bytearray) -> Any:
+    """The data in packed bytes. Arrays are parts of a `bytearray`, without copies."""
     start = _HEAD + int.from_bytes(content[:_HEAD])
     return _unpacked(json.loads(content[_HEAD:start]), memoryview(content)[start:])
 
@@ -39,12 +41,15 @@ class _Parts:
 
     def add(self, content: bytes | memoryview) -> list[int]:
         """Where it begins and ends."""
-        self.pieces.append(content)
-        begin, self._size = self._size, self._size + len(content)
-        return [begin, self._size]
+        padding = -len(content) % _ALIGNED
+        self.pieces += [content, b"\0" * padding]
+        begin, self._size = self._size, self._size + len(content) + padding
+        return [begin, begin + len(content)]
 
 
 def _packed(value: object, parts: _Parts) -> object:
+    if isinstance(value, float) and value != value:  # which JSON would write without its bits
+        value = np.float64(value)
     if isinstance(value, dict):
         return {"dict": [[str(key), _packed(item, parts)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
@@ -84,9 +89,11 @@ def _unpacked(value: object, arrays: memoryview) -> object:
     begin, end = inner
     if kind == "bytes":
         return bytes(arrays[begin:end])
-    array = np.empty(value["shape"], _type(value["type"]))
-    if array.nbytes:
-        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(arrays[begin:end], np.uint8)
+    dtype = _type(value["type"])
+    if begin == end:
+        array = np.empty(value["shape"], dtype)
+    else:
+        array = np.frombuffer(arrays[begin:end], np.uint8).view(dtype).reshape(value["shape"])
     return array if kind == "array" else array[()]
 
 

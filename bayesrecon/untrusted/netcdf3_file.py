@@ -109,8 +109,10 @@ class NetCDF3File:
         items: list[Found] = [(d, "name", d) for d, _ in self._sizes if d not in along]
         for name, variable in self._variables.items():
             if variable.dtype.kind == "S" and (encoding := variable.attributes.get(_ENCODING, _UTF8)) != _UTF8:
-                items.append((f"@{name}@{_ENCODING}", "attribute", encoding))
-        return {"found": [*items, *self._unused()], "unread": []}
+                items.append((f"encoding of the text {name}", "text", str(encoding)))
+        unused = self._unused()
+        unread = [(where, f"{len(values)} bytes that nothing in the file accounts for") for where, _, values in unused]
+        return {"found": [*items, *unused], "unread": unread}
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array with this name. Text is an array of objects."""
@@ -120,7 +122,7 @@ class NetCDF3File:
             stored = np.stack([self._bytes[a : a + variable.piece] for a in starts]) if len(starts) else self._bytes[:0]
         else:
             stored = self._bytes[variable.begin : variable.begin + variable.piece]
-        values = np.frombuffer(stored.tobytes(), variable.dtype).reshape(variable.shape)
+        values = np.ascontiguousarray(stored).reshape(-1).view(variable.dtype).reshape(variable.shape)
         if variable.dtype.kind != "S":
             return np.asarray(values[tuple(key)], variable.dtype.newbyteorder("="))
         joined = _joined(values) if variable.text else values
@@ -184,7 +186,10 @@ class NetCDF3File:
             raise BayesreconError(f"{self._path}: {name[:80]!r} lies along a dimension that is not there, damaged")
         attributes = self._read_attributes()
         dtype = self._type()
-        self._number(self._count_bytes)  # its size, which the rest determines
+        stated = self._number(self._count_bytes)  # its size, which the rest determines
+        size = self._bare(places, dtype)
+        if stated not in (size, self._padded(places, dtype), 2 ** (8 * self._count_bytes) - 1):
+            self._used.pop()
         return name, places, attributes, dtype, self._number(self._offset_bytes)
 
     def _read_attributes(self) -> dict[str, object]:
@@ -195,7 +200,7 @@ class NetCDF3File:
             stored = bytes(self._take(count * dtype.itemsize))
             self._skip(-len(stored) % 4)
             values = np.frombuffer(stored, dtype)
-            text = stored.decode("utf-8", "replace")
+            text = stored.decode("utf-8", "backslashreplace")
             value = values.astype(dtype.newbyteorder("=")) if count != 1 else values[0].item()
             attributes[name] = text if dtype.kind == "S" else value
         return attributes
@@ -215,7 +220,7 @@ class NetCDF3File:
     def _name(self) -> str:
         stored = bytes(self._take(self._number(self._count_bytes)))
         self._skip(-len(stored) % 4)
-        return stored.decode("utf-8", "replace")
+        return stored.decode("utf-8", "backslashreplace")
 
     def _number(self, size: int) -> int:
         return int.from_bytes(bytes(self._take(size)))
@@ -231,7 +236,7 @@ class NetCDF3File:
     def _skip(self, count: int) -> None:
         self._at += count
 
-    def _unused(self) -> list[Found]:
+    def _unused(self) -> list[tuple[str, str, np.ndarray]]:
         """Bytes in the gaps between used ones, if they are not all zero."""
         size = len(self._bytes)
         spans = [(0, 0), *sorted(self._used), (size, size)]
@@ -259,4 +264,4 @@ def _joined(letters: np.ndarray) -> np.ndarray:
 
 
 def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
+    return value.decode("utf-8", "backslashreplace")

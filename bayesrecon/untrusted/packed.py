@@ -1,91 +1,143 @@
-"""Untrusted compressed text, decompressed within limits on size."""
+"""Compressed bytes of strangers: the one place where they are unpacked, within limits, and what stands beside them."""
 
-import bz2
-import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from bz2 import BZ2Decompressor
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, NamedTuple
 
 from bayesrecon.errors import BayesreconError, library
 
 FREE, RATIO, MOST = 2**25, 50, 2**31
 """Bytes that any file may unpack to, that each byte of it may, and that no file may exceed: numbers compress little."""
 
-_SLICE = 2**22  # bytes unpacked at once
-_FEW, _WINDOW = (
-    2**10,
+_BLOCK, _SLICE, _BEHIND = 2**20, 2**22, 2**16  # bytes that are read, unpacked and kept after the end at once
+_WINDOW, _FEW = (
     2**27,
-)  # bytes of a .zst file taken at once, each of which may become 2**15, and that it may look back
+    2**10,
+)  # what a .zst file may look back, and its bytes at once, which may become 2**15 times as many
 
 
-def _standard(
-    opener: Callable[[Path], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile],
-) -> Callable[[Path], Iterator[bytes]]:
-    def pieces(path: Path) -> Iterator[bytes]:
-        with opener(path) as stream:
-            while block := stream.read(_SLICE):
-                yield block
+class _Zstandard:
+    """The decompressor of zstandard, a few bytes at a time."""
 
-    return pieces
+    def __init__(self) -> None:
+        zstandard = library("zstandard", "reading .zst files", "archives")
+        self._machine = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+        self.unconsumed_tail = b""
 
+    def decompress(self, data: bytes, most: int) -> bytes:
+        self.unconsumed_tail = data[_FEW:]
+        return self._machine.decompress(data[:_FEW])
 
-def _zstandard(path: Path) -> Iterator[bytes]:
-    zstandard = library("zstandard", "reading .zst files", "archives")
-    frame = None
-    with path.open("rb") as file:
-        while block := file.read(_FEW):
-            while block:
-                frame = frame or zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-                yield frame.decompress(block)
-                block = frame.unused_data if frame.eof else b""
-                frame = None if frame.eof else frame
-    if frame is not None:  # of which the library says nothing
-        raise EOFError("it ends before the end of its last frame")
+    @property
+    def eof(self) -> bool:
+        return self._machine.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        rest, self.unconsumed_tail = self._machine.unused_data + self.unconsumed_tail, b""
+        return rest
 
 
-_PIECES: dict[str, Callable[[Path], Iterator[bytes]]] = {
-    ".gz": _standard(gzip.GzipFile),
-    ".bz2": _standard(bz2.BZ2File),
-    ".xz": _standard(lzma.LZMAFile),
-    ".zst": _zstandard,
-}
+_KINDS: tuple[tuple[bytes, str, Callable[[], Any]], ...] = (
+    (b"\x1f\x8b", "gzip", lambda: zlib.decompressobj(31)),
+    (b"\x78", "zlib", zlib.decompressobj),
+    (b"BZh", "bzip2", BZ2Decompressor),
+    (b"\xfd7zXZ", "xz", lzma.LZMADecompressor),
+    (b"\x5d\x00\x00", "lzma", lzma.LZMADecompressor),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", _Zstandard),
+)
 
-PACKED = tuple(_PIECES)
+PACKED = (".gz", ".bz2", ".xz", ".zst")
 """Suffixes of the compressions that are read."""
 
 
-def open_text(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked in memory where its suffix says that it is compressed.
+class Unpacked(NamedTuple):
+    """What a compressed file holds.
+
+    Attributes:
+        content: the bytes.
+        form: the compression.
+        behind: the first bytes after its end.
+    """
+
+    content: bytes
+    form: str
+    behind: bytes
+
+
+def compression(path: Path) -> str:
+    """The compression of a file, from its first bytes; empty if there is none."""
+    with path.open("rb") as file:
+        return _kind_of(file.read(8))[1]
+
+
+def header_of(path: Path) -> bytes:
+    """Name, comment and extra field in the header of a file that gzip compressed."""
+    with path.open("rb") as file:
+        head = file.read(_BEHIND)
+    return _named(head) if _kind_of(head)[1] == "gzip" else b""
+
+
+def _kind_of(head: bytes) -> tuple[bytes, str, Callable[[], Any] | None]:
+    for magic, name, make in _KINDS:
+        if head.startswith(magic) and not (name == "zlib" and int.from_bytes(head[:2]) % 31):
+            return magic, name, make
+    return b"", "", None
+
+
+def unpacked(path: Path, *, free: int = FREE, ratio: int = RATIO, most: int = MOST) -> Unpacked:
+    """The content of a compressed file, in which several streams may follow each other.
 
     Raises:
         BayesreconError: it is damaged, or unpacks to more than its bytes could hold.
-        MissingExtraError: a `.zst` file, and zstandard is not installed.
+        MissingExtraError: it is compressed by Zstandard, and zstandard is not installed.
 
-    >>> with gzip.open("fit.csv.gz", "wb") as file:
-    ...     _ = file.write(b"a,b\\n1,2\\n")
-    >>> open_text(Path("fit.csv.gz")).read()
-    b'a,b\\n1,2\\n'
+    >>> import gzip
+    >>> _ = Path("fit.csv.gz").write_bytes(gzip.compress(b"a,b") + b"more")
+    >>> unpacked(Path("fit.csv.gz"))
+    Unpacked(content=b'a,b', form='gzip', behind=b'more')
     """
-    pieces = _PIECES.get(path.suffix.lower())
-    if pieces is None:
-        return path.open("rb")
-    most = min(MOST, max(FREE, RATIO * path.stat().st_size))
+    most = min(most, max(free, ratio * path.stat().st_size))
     content = io.BytesIO()
-    try:
-        for block in pieces(path):
-            content.write(block)
-            if content.tell() > most:
-                raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
-    except BayesreconError:
-        raise
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
-        raise BayesreconError(f"{path}: damaged or cut off as a {path.suffix} file ({error})") from error
-    except Exception as error:  # zstandard's own errors, whose class is there only where the library is
-        if type(error).__module__.partition(".")[0] == "zstandard":
-            raise BayesreconError(f"{path}: damaged as a .zst file ({error})") from error
-        raise
-    content.seek(0)
-    return content
+    with path.open("rb") as file:
+        waiting = file.read(_BLOCK)
+        magic, form, make = _kind_of(waiting)
+        if make is None:
+            raise BayesreconError(f"{path}: damaged, its compression is not known")
+        while waiting.startswith(magic):
+            machine = make()
+            while not machine.eof:
+                try:
+                    content.write(machine.decompress(waiting, _SLICE))
+                except BayesreconError:
+                    raise
+                except Exception as error:  # each library has its own errors
+                    text = " ".join(str(error).split())[:80]
+                    raise BayesreconError(f"{path}: damaged or cut off within its {form} ({text})") from None
+                if content.tell() > most:
+                    raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
+                waiting = getattr(machine, "unconsumed_tail", b"")
+                if not waiting and not machine.eof and getattr(machine, "needs_input", True):
+                    waiting = file.read(_BLOCK)
+                    if not waiting:
+                        raise BayesreconError(f"{path}: damaged: the end of its {form} is missing; it is cut off")
+            waiting = machine.unused_data
+            waiting += file.read(_BLOCK) if len(waiting) < len(magic) + 10 else b""
+        return Unpacked(content.getvalue(), form, waiting + file.read(_BEHIND))
+
+
+def _named(head: bytes) -> bytes:
+    """The extra field, the name and the comment in the header of gzip."""
+    flags, at, found = head[3], 10, b""
+    if flags & 4:
+        size = int.from_bytes(head[10:12], "little")
+        found, at = head[12 : 12 + size], 12 + size
+    for flag in (8, 16):
+        if flags & flag:
+            text = head[at:].split(b"\0", 1)[0]
+            found, at = found + b" " * bool(found) + text, at + len(text) + 1
+    return found

@@ -11,6 +11,10 @@ Found = tuple[str, str, object]
 """Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
 
 
+_MISSING = 1954
+"""The bits of R's missing value."""
+
+
 class Inventory(TypedDict):
     """What a file holds besides the arrays that its readers describe. `unread` are pairs of a place and a reason."""
 
@@ -43,9 +47,27 @@ def plain_values(content: object) -> np.ndarray:
     return values
 
 
+def payloads(values: np.ndarray) -> np.ndarray:
+    """The bits of values that are no numbers, beyond those of an ordinary NaN and of R's missing value.
+
+    >>> payloads(np.array([1.0, np.nan])).tolist()
+    []
+    >>> payloads(np.array([0x7FF8000000000029], np.uint64).view(float)).tolist()
+    [41.0]
+    """
+    if values.dtype.kind != "f" or values.dtype.itemsize not in (2, 4, 8) or not values.size:
+        return np.zeros(0)
+    missing = np.isnan(values)
+    if not missing.any():
+        return np.zeros(0)
+    with np.errstate(invalid="ignore"):  # of signalling ones
+        bits = values[missing].astype(np.float64).view(np.uint64) & np.uint64(2**51 - 1)
+    return bits[(bits != 0) & (bits != _MISSING)].astype(float)
+
+
 def text_of(value: object) -> str:
     """A text, which some libraries give as bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def valid_text(values: np.ndarray) -> np.ndarray:

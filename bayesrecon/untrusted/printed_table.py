@@ -31,41 +31,29 @@ class PrintedText(TypedDict):
     lines: list[str]
 
 
-class PrintedTable:
-    """A file of printed tables.
+def printed_text(path: Path) -> PrintedText:
+    """`grids`, the cells of each table in the file, and `lines` of text beside them.
+
+    Raises:
+        BayesreconError: more than 16 MiB, what is no text, or more cells than a table of estimates has.
 
     >>> _ = Path("fit.md").write_text("| term | coef | se |\\n|---|---|---|\\n| age | 0.61 | 0.06 |\\n\\nN = 434\\n")
-    >>> PrintedTable(Path("fit.md")).read()
+    >>> printed_text(Path("fit.md"))
     {'grids': [[['term', 'coef', 'se'], ['age', '0.61', '0.06']]], 'lines': ['N = 434']}
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def close(self) -> None:
-        """Do nothing: the file is opened for each call."""
-
-    def read(self) -> PrintedText:
-        """`grids`, the cells of each table in the file, and `lines` of text beside them.
-
-        Raises:
-            BayesreconError: more than 16 MiB, what is no text, or more cells than a table of estimates has.
-        """
-        if self._path.stat().st_size > MOST_BYTES:
-            raise BayesreconError(
-                f"{self._path}: more than {MOST_BYTES // 2**20} MiB, too large for a table of estimates"
-            )
-        try:
-            text = self._path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise BayesreconError(f"{self._path}: a table is text in UTF-8, and this is none") from None
-        grids, lines = in_text(text, self._path.suffix.lower())
-        if sum(map(len, grids)) > _MOST_ROWS or sum(len(r) for g in grids for r in g) > _MOST_CELLS:
-            raise BayesreconError(f"{self._path}: so many cells are no table of estimates")
-        cells = (cell for grid in grids for row in grid for cell in row)
-        if any(len(text) > _LONGEST for texts in (cells, lines) for text in texts):
-            raise BayesreconError(f"{self._path}: a cell or line of more than {_LONGEST} letters is none of estimates")
-        return {"grids": grids, "lines": lines}
+    if path.stat().st_size > MOST_BYTES:
+        raise BayesreconError(f"{path}: more than {MOST_BYTES // 2**20} MiB, too large for a table of estimates")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise BayesreconError(f"{path}: a table is text in UTF-8, and this is none") from None
+    grids, lines = in_text(text, path.suffix.lower())
+    if sum(map(len, grids)) > _MOST_ROWS or sum(len(r) for g in grids for r in g) > _MOST_CELLS:
+        raise BayesreconError(f"{path}: so many cells are no table of estimates")
+    cells = (cell for grid in grids for row in grid for cell in row)
+    if any(len(text) > _LONGEST for texts in (cells, lines) for text in texts):
+        raise BayesreconError(f"{path}: a cell or line of more than {_LONGEST} letters is none of estimates")
+    return {"grids": grids, "lines": lines}
 
 
 def in_text(text: str, suffix: str) -> tuple[list[list[list[str]]], list[str]]:

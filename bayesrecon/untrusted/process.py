@@ -66,7 +66,8 @@ class Process:
 
         Args:
             reader: `module:class`, see `bayesrecon.untrusted.guarded`.
-            method: "open", or the name of a method. The file is opened first where it is not open.
+            method: "open", or the name of a method. The file is opened first where it is not open. Empty if `reader`
+                is a function of the file and the arguments.
             remaining: seconds that this file may still take.
 
         Raises:
@@ -75,14 +76,14 @@ class Process:
         """
         with self._lock:
             spent = 0.0
-            if method != "open" and not (self._open == (reader, path) and self._alive()):
+            if method not in ("open", "") and not (self._open == (reader, path) and self._alive()):
                 _, spent = self.ask(reader, path, "open", (), remaining, limits)
             request = {"reader": reader, "path": path, "method": method, "arguments": arguments}
             answer = self._exchange(
                 {**request, "seconds": max(remaining - spent, 0.0), "memory": limits.memory}, limits
             )
             if "error" not in answer:
-                self._open = (reader, path)
+                self._open = (reader, path) if method else self._open
                 return answer["value"], spent + answer["spent"]
         if answer["kind"] == "MemoryError":
             self.stop()  # it keeps what it took
@@ -130,8 +131,8 @@ class Process:
             running.stdin.write(len(content).to_bytes(HEAD) + content)
             running.stdin.flush()
             head = running.stdout.read(HEAD)
-            answer = running.stdout.read(int.from_bytes(head)) if len(head) == HEAD else b""
-            if len(head) == HEAD and len(answer) == int.from_bytes(head):
+            answer = bytearray(int.from_bytes(head) if len(head) == HEAD else 0)
+            if len(head) == HEAD and running.stdout.readinto(answer) == len(answer):  # pyright: ignore
                 return unpack(answer)
         except (BrokenPipeError, ConnectionError):
             pass

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, SPECIAL, TAG, Nodes
-from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
+from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked_stream
 
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
@@ -36,54 +36,52 @@ _VECTORS = {10: "logical", 13: "integer", 14: "double", 15: "complex", 16: "text
 _LISTS = {19: "list", 20: "expression"}
 _CHAINS = {_PAIRS: "pairs", _CLOSURE: "closure", _PROMISE: "promise", _CALL: "call", _DOTS: "dots"}
 _PARTS = {_CLOSURE: ("environment", "arguments", "body"), _PROMISE: ("environment", "value", "expression")}
-_HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
+_HAS_ATTRIBUTES, _HAS_TAG, _UNUSED = 1 << 9, 1 << 10, 1 << 11
+_LEVELS, _OLDEST = frozenset((0, 2, 4, 8, 16, 64)), (0x20300, 0x30500)
 
 
-class RFile:
-    """An R file that is open.
+def read_r(path: Path, trusted: bool = False) -> Json:
+    """All objects.
 
-    Raises:
-        BayesreconError: it is damaged, unpacks to too much, or holds too many objects.
+    Args:
+        trusted: whatever their number and size.
+
+    Returns:
+        the arrays of `bayesrecon.untrusted.r_nodes`, the number of the `root`, whether its elements are objects
+        `by_name`, the version of R that wrote the file, its `encoding`, what stands `behind` the stream, and flags of
+        objects that R does not set, `odd`.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def close(self) -> None:
-        """Nothing stays open."""
-
-    def read(self, trusted: bool = False) -> Json:
-        """All objects.
-
-        Args:
-            trusted: whatever their number and size.
-
-        Returns:
-            the arrays of `bayesrecon.untrusted.r_nodes`, the number of the `root`, whether its elements are objects
-            `by_name`, the version of R that wrote the file, its `encoding`, and what stands `behind` the stream.
-        """
-        try:
-            content, behind = unpacked(self._path, trusted)
-            by_name, begin = saved_by_name(content)
-            reader = _Reader(Stream(content, begin), Nodes(trusted))
-            version, root = reader.head(), reader.run()
-        except BayesreconError as error:
-            text = str(error)
-            raise BayesreconError(text if text.startswith(str(self._path)) else f"{self._path}: {text}") from None
-        remaining = content[reader.stream.at :] + behind
-        about = {"root": root, "by_name": by_name, "version": version, "encoding": reader.encoding}
-        return reader.nodes.table() | about | {"behind": np.frombuffer(remaining[: 2**16], np.uint8)}
+    try:
+        content, behind = unpacked_stream(path, trusted)
+        by_name, begin = saved_by_name(content)
+        reader = _Reader(Stream(content, begin), Nodes(trusted))
+        version, root = reader.head(), reader.run()
+    except BayesreconError as error:
+        text = str(error)
+        raise BayesreconError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+    remaining = content[reader.stream.at :] + behind
+    about = {"root": root, "by_name": by_name, "version": version, "encoding": reader.encoding}
+    return (
+        reader.nodes.table()
+        | about
+        | {
+            "behind": np.frombuffer(remaining[: 2**16], np.uint8),
+            "odd": np.array(reader.odd, np.int64),
+        }
+    )
 
 
 class _Reader:
     def __init__(self, stream: Stream, nodes: Nodes, depth: int = 0) -> None:
         self.stream, self.nodes, self._depth = stream, nodes, depth
         self.encoding = ""
+        self.odd: list[int] = []
         self._known: list[int] = []
 
     def head(self) -> str:
         """The version of R that wrote it."""
-        version, writer, _ = (self.stream.integer() for _ in range(3))
+        version, writer, oldest = (self.stream.integer() for _ in range(3))
+        self.odd += [] if oldest in _OLDEST else [oldest]
         if version not in (2, 3):
             raise BayesreconError(f"serialisation version {version} is not read; save it again with a newer R")
         if version == 3:
@@ -116,7 +114,11 @@ class _Reader:
                 return result
 
     def _next(self) -> int:
-        return self.stream.integer()
+        flags = self.stream.integer()
+        # Bits that R sets: of a class, of attributes and of a tag, the encoding of a text, a lock, a class of S4.
+        if flags & 255 != _REFERENCE and (flags & _UNUSED or flags >> 12 not in _LEVELS):
+            self.odd.append(flags)
+        return flags
 
     def _simple(self, flags: int) -> int | None:
         """An object in which no other one lies; None for others."""
@@ -163,7 +165,7 @@ class _Reader:
 
     def _chars(self) -> int:
         """A text, and its number; attributes of texts are none of R's any more."""
-        flags = self.stream.integer()
+        flags = self._next()
         if flags & 255 != _CHARS or flags & _HAS_ATTRIBUTES:
             raise BayesreconError("a text is damaged")
         size = self.stream.integer()
@@ -269,7 +271,7 @@ class _Reader:
         while True:
             tag = (yield self._next()) if flags & _HAS_TAG else 0
             self._cell(at, (yield self._next()), tag)
-            flags = self.stream.integer()
+            flags = self._next()
             if flags & 255 != _PAIRS or flags & _HAS_ATTRIBUTES:
                 break
         following = yield flags

@@ -4,34 +4,23 @@
 ASCII (`A`). See "Serialization Formats" in the manual "R Internals".
 """
 
-import bz2
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.decompressor import Decompressor
-from bayesrecon.untrusted.size_limits import check_declared
+from bayesrecon.untrusted.packed import compression, unpacked
 
 FREE, RATIO = 2**26, 20
 """A file may unpack to so many bytes whatever its own size, and beyond that to so many times its own size: what R saves
 are mostly numbers, which compress little, and each of them is held a few times while it is read."""
 
-_BLOCK = 2**20  # bytes that are unpacked at once, between two looks at how many there are
-_HEADS: dict[bytes, Callable[[], Decompressor]] = {
-    b"\x1f\x8b": lambda: zlib.decompressobj(31),
-    b"BZ": bz2.BZ2Decompressor,
-    b"\xfd7": lzma.LZMADecompressor,
-}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _SAVED = {b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"RDB2\n", b"RDB3\n"}
 _FORMS = {b"X\n": ">", b"B\n": "<", b"A\n": ""}
 
 
-def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
+def unpacked_stream(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     """The stream of a file, and what stands behind its end.
 
     Raises:
@@ -40,57 +29,13 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     >>> import gzip
     >>> path = Path("fit.rds")
     >>> _ = path.write_bytes(gzip.compress(b"X\\n") + b"more")
-    >>> unpacked(path)
+    >>> unpacked_stream(path)
     (b'X\\n', b'more')
     """
-    content = path.read_bytes()
-    most = 2**62 if trusted else max(FREE, RATIO * len(content))
-    make = _HEADS.get(content[:2])
-    if make is None:
-        if len(content) > most:
-            check_declared(path, len(content), len(content))
-        return content, b""
-    parts: list[bytes] = []
-    size, remaining = 0, content
-    while remaining[:2] == content[:2]:  # streams may follow each other
-        decompressor = make()
-        view = memoryview(remaining)
-        for begin in range(0, len(view), _BLOCK):
-            piece = bytes(view[begin : begin + _BLOCK])
-            for part in _inflated(decompressor, piece):
-                size += len(part)
-                parts.append(part)
-                if size > most:
-                    raise BayesreconError(f"{path}: unpacks to more than {most / 2**20:.0f} MiB, refused")
-            if decompressor.eof:
-                remaining = decompressor.unused_data + bytes(view[begin + _BLOCK :])
-                break
-        else:
-            raise BayesreconError(f"{path}: it ends in the middle, damaged")
-    return b"".join(parts), remaining
-
-
-def _inflated(decompressor: Decompressor, piece: bytes) -> Iterator[bytes]:
-    """Parts of at most a block.
-
-    Raises:
-        BayesreconError: what no compressor wrote.
-    """
-    try:
-        yield from _parts(decompressor, piece)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
-        raise BayesreconError(f"its compression is damaged ({error})") from None
-
-
-def _parts(decompressor: Decompressor, piece: bytes) -> Iterator[bytes]:
-    if not isinstance(decompressor, bz2.BZ2Decompressor | lzma.LZMADecompressor):  # of zlib
-        while piece:
-            yield decompressor.decompress(piece, _BLOCK)
-            piece = getattr(decompressor, "unconsumed_tail", b"")
-        return
-    yield decompressor.decompress(piece, _BLOCK)
-    while not decompressor.needs_input and not decompressor.eof:
-        yield decompressor.decompress(b"", _BLOCK)
+    if compression(path) in ("gzip", "bzip2", "xz"):
+        found = unpacked(path, free=2**62 if trusted else FREE, ratio=RATIO, most=2**62)
+        return found.content, found.behind
+    return path.read_bytes(), b""
 
 
 def saved_by_name(content: bytes) -> tuple[bool, int]:
@@ -173,7 +118,7 @@ class Stream:
         """A text of so many bytes."""
         if not self.order:
             return _unescaped(self._skip_space(), self, count)
-        return self._take(count).decode("utf-8", "replace")
+        return self._take(count).decode("utf-8", "backslashreplace")
 
     def _numbers(self, count: int, kind: str) -> np.ndarray:
         if self.order:
@@ -250,7 +195,7 @@ def _unescaped(begin: int, stream: Stream, count: int) -> str:
             at += 1
         found.append(byte)
     stream.at = at
-    return found.decode("utf-8", "replace")
+    return found.decode("utf-8", "backslashreplace")
 
 
 def _ends() -> BayesreconError:

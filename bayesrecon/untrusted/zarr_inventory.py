@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values
+from bayesrecon.untrusted.surplus import odd_json, size
 
 _V2, _V3, _ALL = ".zarray", "zarr.json", ".zmetadata"
 _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
@@ -18,6 +20,8 @@ _KEYS = {
     "codecs", "attributes", "dimension_names", "storage_transformers", "consolidated_metadata", "chunks", "compressor",
     "order", "filters", "dimension_separator", "metadata", "zarr_consolidated_format",
 }  # fmt: skip
+
+_CONSOLIDATED = {"kind": "inline", "must_understand": False}
 
 
 def zarr_inventory(path: Path, odd: Collection[str] = ()) -> Inventory:
@@ -41,17 +45,26 @@ def zarr_inventory(path: Path, odd: Collection[str] = ()) -> Inventory:
         if file.name not in _KNOWN:
             continue
         node = file.parent.relative_to(path).as_posix().removeprefix(".")
-        document = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=no_repeats)
+        content = file.read_bytes()
+        document = json.loads(content, object_pairs_hook=no_repeats)
+        odd_places = [(f"{node}/{file.name}: {where}", size(values)) for where, _, values in odd_json(content)]
+        unread += [(where, f"{count} bytes that nothing in the file accounts for") for where, count in odd_places]
         found += _metadata(file, node, document)
+        found += _beyond_zarr(file, node, document)
         if "shape" in document:
             arrays[node] = document
         elif file.name != ".zattrs":
             groups.add(node)
-    found += list(_stray(path, files, arrays))
+    stray = list(_stray(path, files, arrays))
+    found += stray
+    unread += [(w, f"{len(v)} bytes that nothing accounts for") for w, k, v in stray if k == "bytes"]  # type: ignore
     for node in sorted(groups):
         if node.count("/") >= 1:
             found.append((node, "name", node.rpartition("/")[2]))
     for node, document in arrays.items():
+        beyond = list(_beyond_extent(path, node))
+        found += beyond
+        unread += [(where, f"{np.size(values)} values that no reader shows") for where, _, values in beyond]
         if node.count("/") != 1 or node in odd:
             found += _array(path, node, document, unread)
     return {"found": found, "unread": unread}
@@ -80,12 +93,62 @@ def _metadata(file: Path, node: str, document: Json) -> Iterator[Found]:
         yield from _stale(file.parent, str(key), copied)
 
 
+def _beyond_zarr(file: Path, node: str, document: Json) -> Iterator[Found]:
+    """What metadata say beyond what zarr understands of them."""
+    import zarr
+
+    if "shape" in document:
+        understood = zarr.open_array(str(file.parent), mode="r").metadata.to_dict()
+    else:
+        understood = {"zarr_format": document.get("zarr_format"), "node_type": "group"}
+        inner = document.get("consolidated_metadata")
+        understood |= {"consolidated_metadata": _CONSOLIDATED} if inner else {}
+    own = {k: v for k, v in document.items() if k in _KEYS - {"attributes", "metadata", "zarr_consolidated_format"}}
+    for path, value in _differences(own, json.loads(json.dumps(understood, default=str)) if file.name != _ALL else own):
+        yield f"@{node or 'the folder'}@{path}", "attribute", value
+
+
+def _differences(own: object, understood: object, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(own, dict):
+        known = understood if isinstance(understood, dict) else {}
+        for key, value in own.items():
+            if key not in ("metadata", "fill_value") and value not in (None, [], {}):
+                yield from _differences(value, known.get(key), f"{path}.{key}".lstrip("."))
+    elif isinstance(own, list) and isinstance(understood, list | tuple) and len(own) == len(understood):
+        for k, (one, other) in enumerate(zip(own, understood, strict=True)):
+            yield from _differences(one, other, f"{path}.{k}")
+    elif own != understood:
+        yield path, own
+
+
+def _beyond_extent(path: Path, node: str) -> Iterator[Found]:
+    """Values in the last chunks of an array that lie beyond its extent, unless they are those that fill it."""
+    import zarr
+
+    array = zarr.open_array(str(path / node), mode="r")
+    chunks = array.shards or array.chunks
+    whole = tuple(-(-n // max(c, 1)) * c for n, c in zip(array.shape, chunks, strict=True))
+    if whole == array.shape or array.dtype.hasobject or array.dtype.kind == "T":
+        return
+    inner = array.async_array if hasattr(array, "async_array") else array._async_array
+    larger = replace(inner, metadata=replace(inner.metadata, shape=whole))
+    values = np.asarray(zarr.Array(larger)[...])
+    outside = np.ones(whole, bool)
+    outside[tuple(map(slice, array.shape))] = False
+    hidden = values[outside]
+    fill = np.asarray(0 if array.fill_value is None else array.fill_value, hidden.dtype)
+    if np.any((hidden != fill) & (hidden == hidden) & (hidden != 0)):
+        yield f"{node} beyond its extent", "array", plain_values(hidden)
+
+
 def _stale(folder: Path, key: str, copied: object) -> Iterator[Found]:
     """Copies of metadata that differ from the metadata of the nodes."""
     direct = folder / key
     source = direct if direct.is_file() else direct / _V3
     actual = json.loads(source.read_text(encoding="utf-8")) if source.is_file() else None
     if isinstance(copied, dict) and isinstance(actual, dict):
+        for path, value in _differences(copied.get("consolidated_metadata"), _CONSOLIDATED):
+            yield f"@{key}@{path} (copied metadata)", "attribute", value
         copied, actual = ({k: v for k, v in d.items() if k != "consolidated_metadata"} for d in (copied, actual))
     if copied != actual:
         yield f"@{key} (copied metadata)", "attribute", json.dumps(copied)

@@ -35,7 +35,7 @@ from bayesrecon.auditing.saved_statistics import findings_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Thresholds
-from bayesrecon.untrusted.r_file import RFile
+from bayesrecon.untrusted.r_file import read_r
 from tests.support import r_written
 
 PATIENTS = r_written.FIXTURES / "patients.csv"
@@ -109,7 +109,7 @@ def fuzzed(count: int, of: list[Path]) -> Row:
 def _parsed(path: Path) -> None:
     """What the guarded process does, here where its memory can be seen."""
     with contextlib.suppress(BayesreconError):
-        RFile(path).read()
+        read_r(path)
 
 
 def _told(row: Row) -> str:

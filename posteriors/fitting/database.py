@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, assemble
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import Chains, JsonFile
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.json_file import Chains, read_chains, read_json
 
 if TYPE_CHECKING:
     from posteriordb import PosteriorDatabase, PosteriorDatabaseGithub
@@ -117,15 +117,20 @@ def read_reference_draws(database: "Database", name: str, *, draws: int | None =
         raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
     if not is_present(database, path):
         raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
-    with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
-        result = _draws(path, file.chains(trusted=True), name)
+    with reading(path.name, "zipped JSON"):
+        result = _draws(path, read_chains(path, trusted=True), name)
     return result if draws is None else result.last(draws)
 
 
 def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
-    """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it."""
-    with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
-        return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
+    """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
+
+    Raises:
+        BayesreconError: the file does not exist, is damaged or has another layout.
+    """
+    with reading(path.name, "JSON"):
+        chains = asked(read_chains, path, trusted, trusted=trusted)
+        return _draws(path, chains, name or path.name.split(".")[0])
 
 
 def _draws(path: Path, chains: Chains, name: str) -> Draws:
@@ -161,8 +166,8 @@ def read_data(database: "Database", name: str) -> Json:
             raise BayesreconError(f"the description of the data {data} points outside the database")
     if path is None or not is_present(database, path):
         raise BayesreconError(f"the data {data} are not in this copy of posteriordb")
-    with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
-        content = file.document(trusted=True)
+    with reading(path.name, "zipped JSON"):
+        content = read_json(path, trusted=True)
     if not isinstance(content, dict):
         raise BayesreconError(f"{path.name}: the data are not a JSON object")
     return content

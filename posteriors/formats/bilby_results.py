@@ -12,9 +12,9 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_item, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.guarded import asked, opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.json_file import keys_of_json, read_json
 from bayesrecon.untrusted.size_limits import check_declared
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
 
 
 def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], OtherItems]:
-    with opened(JsonFile, path, trusted) as file:
-        content = file.document(trusted)
+    content = asked(read_json, path, trusted, trusted=trusted)
     table = _plain(content.pop(_DRAWS, {}))
     if not isinstance(table, dict):
         raise BayesreconError(f"{path}: its posterior is not a table")
@@ -158,8 +157,7 @@ def _holds(source: object) -> bool:
 def _claims(path: Path) -> bool:
     try:
         if path.suffix.lower() == ".json":
-            with opened(JsonFile, path) as file:
-                names = set(file.keys())
+            names = set(asked(keys_of_json, path))
         else:
             with opened(HDF5File, path) as file:
                 names = set(file.describe([])["groups"])

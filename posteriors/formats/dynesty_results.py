@@ -14,13 +14,14 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Entry, Variable, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.formats.npz import opened_numpy
+from bayesrecon.posteriors.formats.npz import load_npz
 from bayesrecon.posteriors.roles import STRUCTURE
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.json_file import keys_of_json, read_json
+from bayesrecon.untrusted.numpy_file import names_of_arrays
 
 NAME, WEIGHT = "x", "log_weight"
 """The one parameter, a vector, and the logarithm of the weights of its draws."""
@@ -63,19 +64,16 @@ def read_dynesty(source: Results | str | Path, *, name: str | None = None, trust
     source = Path(source) if isinstance(source, str) else source
     title = name or (source.stem if isinstance(source, Path) else "draws")
     with reading(source if isinstance(source, Path) else "results", "results of dynesty"):
-        return _draws(_parts(source, trusted)[0], title)
+        return _draws(_parts(source, trusted), title)
 
 
-def _parts(source: Results | Path, trusted: bool) -> tuple[Json, list[Entry]]:
-    """Arrays and numbers of the results by name, and other items in the file."""
+def _parts(source: Results | Path, trusted: bool) -> Json:
+    """Arrays and numbers of the results by name."""
     if not isinstance(source, Path):
-        return dict(source.asdict()), []
+        return dict(source.asdict())
     if source.suffix.lower() == ".npz":
-        with opened_numpy(source, trusted) as file:
-            return dict(file.arrays()), [entry_of_bytes(*item) for item in file.beside()]
-    with opened(JsonFile, source, trusted) as file:
-        content = file.document(trusted)
-    return content, []
+        return dict(load_npz(source, trusted=trusted))
+    return asked(read_json, source, trusted, trusted=trusted)
 
 
 def _draws(parts: Mapping[str, object], name: str) -> Draws:
@@ -93,7 +91,8 @@ def _contents(
 ) -> Contents:
     path = source if isinstance(source, Path) else None
     with reading(path or "results", "results of dynesty"):
-        parts, entries = _parts(source, trusted)
+        parts: Json = _parts(source, trusted)
+        entries: list[Entry] = []
         draws = _draws(parts, name or (path.stem if path else "draws"))
     result = from_named_draws(draws, "results of dynesty", (stamp(path),) if path else (), notes=_NOTES)
     variables = [v for v in result.variables if v.name == NAME]
@@ -135,11 +134,9 @@ def _holds(source: object) -> bool:
 def _claims(path: Path) -> bool:
     try:
         if path.suffix.lower() == ".npz":
-            with opened_numpy(path) as file:
-                names = set(file.names())
+            names = set(asked(names_of_arrays, path))
         else:
-            with opened(JsonFile, path) as file:
-                names = set(file.keys())
+            names = set(asked(keys_of_json, path))
     except (BayesreconError, OSError):  # the reader of the suffix says what is wrong
         return False
     return names >= _MARKS

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, is_numeric
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.numpy_file import NumpyFile
-from bayesrecon.untrusted.size_limits import check_declared
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.numpy_file import read_arrays
 
 LOG_DENSITY = "__log_density__"
 ATTRIBUTES = "__attributes__"
@@ -109,21 +107,7 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
     Raises:
         BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
     """
-    with opened_numpy(path, trusted) as file:
-        return file.arrays()
-
-
-@contextmanager
-def opened_numpy(path: Path, trusted: bool = False) -> Generator[NumpyFile]:
-    """A file of NumPy, closed afterwards.
-
-    Raises:
-        BayesreconError: as `NumpyFile`, and, unless it is trusted, more declared than its bytes could hold.
-    """
-    with opened(NumpyFile, path, trusted) as file:
-        if not trusted:
-            check_declared(path, file.declared(), path.stat().st_size)
-        yield file
+    return asked(read_arrays, path, trusted, trusted=trusted)
 
 
 def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:
@@ -143,8 +127,7 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "an array of NumPy"):
-        with opened_numpy(path, trusted) as file:
-            arrays = file.arrays()
+        arrays = load_npz(path, trusted=trusted)
         if len(arrays) != 1 and name not in arrays:
             raise BayesreconError(
                 f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one of them {name!r}, or keep only one"

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrecon.errors import reading
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, opened_numpy, other_attributes, read_npz
+from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, load_npz, other_attributes, read_npz
 from bayesrecon.untrusted.plain_values import plain_values
 
 
@@ -34,13 +34,11 @@ def _contents(
         return replace(result, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
     result = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
     with reading(source, "an .npz file"):
-        with opened_numpy(source, trusted) as file:
-            arrays, beside = file.arrays(), file.beside()
+        arrays = load_npz(source, trusted=trusted)
         entries = _left_out(arrays)
         entries += [
             Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()
         ]
-        entries += [entry_of_bytes(*item) for item in beside]
     return replace(result, entries=tuple(entries))
 
 

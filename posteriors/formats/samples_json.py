@@ -10,8 +10,8 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.json_file import read_samples_of_json
 
 _DENSITIES = ("lp", "log_density", "potential_energy")
 _HEAD = 2**12  # bytes that say whether a document is an object
@@ -34,8 +34,8 @@ def read_samples(path: Path, *, name: str | None = None, trusted: bool = False) 
 
 
 def _read(path: Path, name: str | None, trusted: bool) -> tuple[Draws, tuple[str, ...], list[Entry]]:
-    with reading(path, "JSON of samples"), opened(JsonFile, path, trusted) as file:
-        content = file.samples(trusted)
+    with reading(path, "JSON of samples"):
+        content = asked(read_samples_of_json, path, trusted, trusted=trusted)
     arrays = {key: np.asarray(value) for key, value in content["samples"].items() if _is_array(value)}
     entries = [
         Entry(key, "attribute" if not isinstance(value, np.ndarray) else "array", value)

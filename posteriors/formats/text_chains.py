@@ -14,8 +14,8 @@ from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.columns import check_draws, check_header, sort_columns
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.roles import STRUCTURE
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.text_table import TextRows, TextTable
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.text_table import TextRows, read_lines, read_text_rows
 
 _LABEL = re.compile(r"(?!(.*\d){4})[\w\\^{}$()\[\]|/*+,' -]{0,48}")  # of a parameter: three digits at most
 
@@ -55,8 +55,8 @@ def _read(
     labels: list[Variable] = []
     name_files: list[Path] = []
     for path in paths:
-        with reading(path, "a text of chains"), opened(TextTable, path, trusted) as file:
-            table = file.rows()
+        with reading(path, "a text of chains"):
+            table = asked(read_text_rows, path, trusted=trusted)
         comments += table["comments"]
         if table["rows"] and table["rows"] != [str(k + 1) for k in range(len(table["rows"]))]:
             texts = np.array(table["rows"])
@@ -96,8 +96,8 @@ def _named(path: Path, table: TextRows, trusted: bool) -> tuple[list[str], np.nd
     """The names of columns that getdist, cobaya or a first line gives."""
     count = table["values"].shape[1]
     for listed in names_beside(path):
-        with reading(listed, "a list of names"), opened(TextTable, listed, trusted) as file:
-            names = [line.split()[0].rstrip("*") for line in file.lines()]
+        with reading(listed, "a list of names"):
+            names = [line.split()[0].rstrip("*") for line in asked(read_lines, listed, trusted=trusted)]
         header = [WEIGHT, DENSITY, *names]
         break
     else:
@@ -114,8 +114,8 @@ def _coda(path: Path, index: Path, values: np.ndarray) -> tuple[list[str], np.nd
     """One parameter after another, each value behind the number of its iteration."""
     if values.shape[1] != 2:
         raise BayesreconError(f"{path}: a chain of CODA has two columns, not {values.shape[1]}")
-    with reading(index, "an index of CODA"), opened(TextTable, index) as file:
-        lines = [line.rsplit(None, 2) for line in file.lines()]
+    with reading(index, "an index of CODA"):
+        lines = [line.rsplit(None, 2) for line in asked(read_lines, index)]
     if not lines or any(len(line) != 3 or not (line[1] + line[2]).isdecimal() for line in lines):
         raise BayesreconError(f"{index}: each line of CODA's index must have a name, its first row and its last row")
     places = [(name.strip('"'), int(first), int(last)) for name, first, last in lines]

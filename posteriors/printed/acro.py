@@ -10,8 +10,8 @@ from bayesrecon.json_types import Json
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.headers import EST, SE
 from bayesrecon.posteriors.printed.reading import as_printed, read_printed
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.json_file import read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,8 +63,8 @@ def is_acro(source: object) -> bool:
 def read_acro(source: str | Path) -> list[AcroOutput]:
     """All outputs of a check, in their order."""
     path = file_of(source)
-    with reading(path, "results of ACRO"), opened(JsonFile, path) as file:
-        document = file.document()
+    with reading(path, "results of ACRO"):
+        document = asked(read_json, path)
     outputs = document.get("results") if isinstance(document, dict) else None
     if not isinstance(outputs, dict) or len(outputs) > _MOST:
         raise BayesreconError(f"{path}: expected ACRO's outputs under 'results'")

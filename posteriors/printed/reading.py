@@ -29,8 +29,8 @@ from bayesrecon.posteriors.printed.headers import (
 )
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Cell
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.printed_table import PrintedTable, PrintedText
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.printed_table import PrintedText, printed_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,9 +120,13 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
 
 
 def read_printed(path: Path, description: str = "a printed table") -> PrintedText:
-    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process."""
-    with reading(path, description), opened(PrintedTable, path) as file:
-        return file.read()
+    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
+
+    Raises:
+        BayesreconError: a file that is not `description`.
+    """
+    with reading(path, description):
+        return asked(printed_text, path)
 
 
 def _plain_headers(headers: Sequence[object]) -> bool:

@@ -30,9 +30,9 @@ from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
 from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
-from bayesrecon.untrusted.csv_table import CsvTable
+from bayesrecon.untrusted.csv_table import read_csv_texts
 from bayesrecon.untrusted.delimiters import rows_of
-from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.guarded import asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,8 +300,8 @@ def read_frame(table: object, description: str) -> "pd.DataFrame":
             raise BayesreconError(f"there is no file {path}{beside(path)}")
         if path.stat().st_size > _MOST_BYTES:
             raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB, too large for a table of estimates")
-        with reading(path, "CSV"), opened(CsvTable, path) as file:
-            content = file.texts()
+        with reading(path, "CSV"):
+            content = asked(read_csv_texts, path)
         table = pd.DataFrame(content["cells"], content["rows"], content["columns"], dtype=object)
     if not isinstance(table, pd.DataFrame):
         raise BayesreconError(

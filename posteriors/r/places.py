@@ -62,6 +62,7 @@ class PlaceWalk:
     places: list[Place] = field(default_factory=list)
     closed: list[tuple[Place, str]] = field(default_factory=list)
     remaining: int = 0
+    empty: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._used: dict[str, int] = {}
@@ -75,6 +76,8 @@ class PlaceWalk:
                 break
             above, name, sign, node, parent, named = waiting.popleft()
             kind = self.objects.kind(node)
+            if named and kind == "null":
+                self.empty.append(name)
             if node in self.skip or kind in ("null", "global", "base", "empty", "missing", "unbound"):
                 continue
             if kind in ("environment", "pointer", "weak"):

@@ -14,6 +14,9 @@ MISSING = -(2**31)
 
 _MOST_COUNTED = 2**24  # largest length of a sequence that is stored as its start and step
 _MOST_WRAPPERS = 20  # largest number of wrappers around a vector; R has one
+_SETTINGS = (
+    2  # values that a compact form keeps beside those of its vector: whether they are sorted, and none is missing
+)
 _SEQUENCES = {"compact_intseq": "integer", "compact_realseq": "double"}
 _NUMBERS = ("logical", "integer", "double", "complex", "raw")
 VECTORS = (*_NUMBERS, "text")
@@ -24,7 +27,7 @@ class RObjects:
     """The objects of a file.
 
     Args:
-        table: table of `bayesrecon.untrusted.r_file.RFile.read`.
+        table: table of `bayesrecon.untrusted.r_file.read_r`.
     """
 
     def __init__(self, table: Json) -> None:
@@ -77,14 +80,15 @@ class RObjects:
         parts = self.parts(node)
         form, state = parts.get("form", 0), parts.get("state", 0)
         first = [child for tie, _, child in self._under(form) if tie == ELEMENT]
-        names = self.names_within(first[0]) if first else []
-        inner = state
+        names = [name for symbol in first[:2] for name in self.names_within(symbol)]
+        inner, few = state, len(first) <= 3
         while KINDS[self._kinds[inner]] in ("pairs", "list"):
             elements = [child for tie, _, child in self._under(inner) if tie == ELEMENT]
             if not elements or elements[0] == inner:
                 break
+            few &= all(self._sizes[other] <= _SETTINGS and not self._under(other) for other in elements[1:])
             inner = elements[0]
-        return (names[0] if names else ""), inner
+        return (names[0] if names[1:] == ["base"] and few else ""), inner
 
     def size(self, node: int) -> int:
         """The number of values or elements."""
@@ -215,6 +219,11 @@ class RObjects:
         if self._table["by_name"] and KINDS[self._kinds[self.root]] == "pairs":
             return self._pairs(self.root)
         return [("object", self.root)]
+
+    @cached_property
+    def odd(self) -> np.ndarray:
+        """Flags of objects that R does not set."""
+        return np.asarray(self._table["odd"])
 
     @cached_property
     def behind(self) -> bytes:

@@ -20,8 +20,8 @@ from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
 from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 from bayesrecon.posteriors.siblings import joined
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.r_file import RFile
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.r_file import read_r
 
 _NAME = "R file"
 _STATISTICS = {
@@ -36,9 +36,13 @@ _STATISTICS = {
 
 
 def read_walk(source: Path, trusted: bool = False) -> PlaceWalk:
-    """All objects of a file."""
-    with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
-        return PlaceWalk(RObjects(file.read(trusted)))
+    """All objects of a file.
+
+    Raises:
+        BayesreconError: the file is damaged, its unpacked size is too large, or it has too many objects.
+    """
+    with reading(source, f"an {_NAME}"):
+        return PlaceWalk(RObjects(asked(read_r, source, trusted, trusted=trusted)))
 
 
 def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -156,6 +160,8 @@ def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], 
             entry = replace(entry, role=STRUCTURE)
         if entry is not None:
             result.append(replace(entry, path=_path(walk, place)))
+    for name in walk.empty:
+        names.setdefault(name, Entry(name, "name", name))
     unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.remaining:
         unread.append(Unread("the file", f"it holds {walk.remaining} more objects, which were not searched"))
@@ -163,6 +169,10 @@ def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], 
         result.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
         result.append(entry_of_bytes("bytes after the end", walk.objects.behind))
+        unread.append(Unread("bytes after the end", f"{len(walk.objects.behind)} bytes that nothing accounts for"))
+    if len(walk.objects.odd):
+        unread.append(Unread("the file", f"{len(walk.objects.odd)} flags of its objects are none that R sets"))
+        result.append(Entry("flags of objects", "array", walk.objects.odd))
     return joined(result) + list(names.values()), unread
 
 

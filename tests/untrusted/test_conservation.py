@@ -2,8 +2,12 @@
 
 import pickle
 
+import byte_changes
 import byte_oracle
+import hiding
+import hiding_beside
 import joblib
+import numpy as np
 import pytest
 import vanishing
 from quick import quick
@@ -53,3 +57,34 @@ def test_every_value_has_one_place(tmp_path):
     (path := tmp_path / "object.pkl").write_bytes(pickle.dumps(OBJECTS["fields by key"]))
     items = [item for item in SavedFile(path).everything()["items"] if item["kind"] == "setting"]
     assert len({item["path"] for item in items}) == len(items) == 2 * vanishing.COUNT
+
+
+MOST_SILENT = {"ONNX": 0.2, "ONNX of a tree": 0.1}
+"""Formats whose ignored bytes are not told apart: nothing links the name of a field to its place in the file."""
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.large)])
+@pytest.mark.parametrize("name", byte_changes.FORMATS)
+@pytest.mark.filterwarnings("ignore:The data type")  # zarr, of texts
+def test_a_changed_byte_is_seen_refused_or_known_to_be_ignored(name, count, tmp_path):
+    pytest.importorskip("zarr")
+    path = byte_changes.FORMATS[name](tmp_path)
+    good, silent = byte_changes.seen(path), []
+    assert good
+    files = {p.relative_to(tmp_path).as_posix(): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for change, seen in byte_changes.changes(path, count, np.random.default_rng(count)):
+        if seen == good and not byte_changes.is_ignored(name, files[change.file], change):
+            silent.append(change)
+    assert len(silent) <= count * MOST_SILENT.get(name, 0), silent
+
+
+BESIDE = ["nc: comment of an array", "npz: an extra field", "csv: ends of lines", "pkl: bytes after STOP"]
+PLACES = {place.id: place for place in hiding_beside.PLACES}
+
+
+@pytest.mark.parametrize("name", quick(list(PLACES), BESIDE))
+def test_what_lies_beside_the_content_is_found_or_makes_the_audit_incomplete(name, tmp_path):
+    pytest.importorskip("zarr")
+    found = bayesrecon.audit(PLACES[name].make(tmp_path), data=hiding.DATA, remedies=False)
+    seen = [one for one in found.not_run if "model" not in one.reason]
+    assert seen or found.severity in ("medium", "high")

@@ -15,7 +15,7 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.r.places import INTERNAL
 from bayesrecon.posteriors.r.r_objects import RObjects
 from bayesrecon.posteriors.r.rds import read_walk
-from bayesrecon.untrusted.r_file import RFile
+from bayesrecon.untrusted.r_file import read_r
 
 _LINES = (FIXTURES / "counts.csv").read_text().splitlines()
 COUNTS = {row["name"].strip(): row for row in csv.DictReader(_LINES, skipinitialspace=True)}
@@ -23,7 +23,7 @@ SHOWN = INTERNAL | {"srcref"}
 
 
 def read(path):
-    return RObjects(RFile(path).read())
+    return RObjects(read_r(path))
 
 
 def count(objects):
@@ -97,7 +97,7 @@ def test_hostile_files_are_refused_in_one_line(tmp_path, name):
 
     def parse():
         with contextlib.suppress(BayesreconError):
-            RFile(path).read()
+            read_r(path)
 
     began = time.process_time()
     parse()
@@ -133,7 +133,7 @@ def test_mutated_files(tmp_path, many):
 
     def parse():
         with contextlib.suppress(BayesreconError):
-            RFile(path).read()
+            read_r(path)
 
     for content in r_written.mutations(many, seed=1):
         path.write_bytes(content)

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Named, Objects, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Made, Named, Objects, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
 
 _CORES = ("numpy.core", "numpy._core")
@@ -24,6 +24,9 @@ _RECORD = frozenset(
 
 _CODE = re.compile(r"[?]|[<>|=]?(?:[biufc]\d{1,2}|[mM]8|[USV]\d{0,8}|O8?)")
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
+_USUAL = {5: (-1,), 6: (-1, 1), 7: (0, 8, 16, 63)}
+"""Size, alignment and flags of a type in its state, as some version of NumPy writes them."""
+
 _FIELDS, _ITEM = 500, 2**24
 """Largest number of fields of a record, and of bytes of one entry."""
 
@@ -79,7 +82,7 @@ def beside(node: Made) -> list[object]:
         arguments = node.arguments[1:] if isinstance(node.arguments, tuple) else ()
         others = [a for a in arguments if a not in ("latin1", "latin-1", "utf-8")]
         return [*others, *node.states, *node.items, *node.pairs]
-    found: list[object] = [*node.states[:-1], *node.items, *node.pairs]
+    found: list[object] = [*node.states[:-1], *node.items, *node.pairs, *_odd_arguments(node)]
     state = node.states[-1] if node.states else ()
     if node.is_of(_MASKED) and isinstance(state, tuple) and len(state) == 7:
         mask = bytes_of(state[5])
@@ -94,15 +97,49 @@ def beside(node: Made) -> list[object]:
     if is_tensor(node):  # hooks, and what was set
         found += [a for a in node.arguments[4:] if not isinstance(a, bool | Named)]
     parts = [v for _, v in state.pairs] if isinstance(state, Pairs) else state if isinstance(state, tuple) else []
-    return [*found, *_metadata((*node.arguments, *parts))]
+    return [*found, *(extra for part in (*node.arguments, *parts) for extra in _beside_type(part))]
 
 
-def _metadata(parts: Sequence[object]) -> Iterator[Pairs]:
-    """The metadata that a programmer gave to the types of NumPy among some parts."""
-    for kind in parts:
-        if isinstance(kind, Made) and kind.is_of(_DTYPE):
-            for extra in (x for state in kind.states if isinstance(state, tuple) for x in state[8:]):
-                yield from (x for x in (extra if isinstance(extra, tuple) else (extra,)) if isinstance(x, Pairs))
+def _odd_arguments(node: Made) -> Iterator[object]:
+    """What an array is made from, if NumPy writes something else: of an empty array, then filled by its state."""
+    if (node.is_of(_RECONSTRUCT) or node.is_of(_MASKED)) and isinstance(node.arguments, tuple):
+        for argument in node.arguments:
+            value = bytes_of(argument) if is_bytes(argument) else argument
+            if isinstance(value, Named):
+                value = (0,) if value.module.startswith("numpy") or value.name.endswith("array") else value.whole
+            if not any(type(value) is type(usual) and value == usual for usual in ((0,), b"b", "b")):
+                yield value if isinstance(value, str | int | bytes | tuple) else "made of another object"
+
+
+def _beside_type(kind: object) -> Iterator[object]:
+    """What the description of a type of NumPy has beside the type: metadata, and what NumPy itself does not write."""
+    if not isinstance(kind, Made) or not kind.is_of(_DTYPE):
+        return
+    try:
+        _, _, written = dtype_of(kind).__reduce__()[:3]  # pyright: ignore[reportIndexIssue]
+    except READ_ERRORS:
+        return
+    state = kind.states[-1] if kind.states else ()
+    state = state if isinstance(state, tuple) else (state,)
+    yield from (one for one in kind.arguments[1:] if type(one) not in (bool, int) or one not in (0, 1))
+    yield from kind.states[:-1]
+    for k, part in enumerate(state):
+        if k == 0:  # the version of this state
+            odd = part not in (3, 4)
+        elif k in (2, 3, 4):  # parts, which are looked at themselves
+            odd = False
+            for inner in (
+                part if isinstance(part, tuple) else [v for _, v in part.pairs] if isinstance(part, Pairs) else ()
+            ):
+                yield from _beside_type(inner[0] if isinstance(inner, tuple) and inner else inner)
+        elif k < 8:
+            odd = part not in ("<", ">", "|", "=") if k == 1 else part not in (written[k], *_USUAL[k])
+        else:
+            extra = part if isinstance(part, tuple) else (part,)
+            yield from (x for x in extra if isinstance(x, Pairs) and x.pairs)
+            odd = False
+        if odd:
+            yield part
 
 
 def objects(items: Sequence[object], shape: object) -> Objects:

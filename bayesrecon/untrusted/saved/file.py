@@ -1,20 +1,22 @@
 """Files of saved objects of all supported formats, read as descriptions."""
 
+import io
+import mmap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
+from bayesrecon.untrusted.packed import compression, unpacked
 from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
 from bayesrecon.untrusted.saved.arrays import array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.joblibs import Joblib
 from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Made, Objects, Pairs, short_error
 from bayesrecon.untrusted.saved.pickle_machine import Machine
-from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members
 
@@ -23,6 +25,11 @@ _PICKLES = 64
 
 _BYTES = 2**16
 """Largest number of unassigned bytes that are returned."""
+
+_FREE = 2**26
+"""Bytes that a file may unpack to whatever its own size."""
+
+_OTHERS = ((b"\x04\x22\x4d\x18", "LZ4"), (b"\x28\xb5\x2f\xfd", "Zstandard"), (b"ZF", "an old version of joblib"))
 
 _NO_CODE = frozenset([("collections", "OrderedDict")])
 
@@ -99,7 +106,7 @@ class SavedFile:
         return result
 
     def _pickles(self) -> None:
-        stream, packed = opened_stream(self._path)
+        stream, packed, behind = _stream(self._path)
         machine = Machine(stream, (row := torches.Row()).resolve)
         machine.after_state(Joblib(stream, machine.names))
         roots: list[object] = []
@@ -121,7 +128,9 @@ class SavedFile:
             self._walk.over(root, f"({k + 1})" if len(roots) > 1 else "")
         self._over(torches.beyond(row.storages()))
         self._over([("discarded", machine.discarded)])
-        self._rest("bytes after the object", stream.read(_BYTES))
+        if machine.odd:
+            self._walk.unread.append(("the file", f"{machine.odd} numbers of its memo that no program counts so"))
+        self._rest("bytes after the object", stream.read(_BYTES) + behind)
 
     def _damaged(self, problem: str, names: dict[tuple[str, str], bool], has_objects: bool) -> None:
         if not has_objects and not set(names) - _NO_CODE:
@@ -148,8 +157,6 @@ class SavedFile:
                 self._over([("discarded", archive.discarded)])
             for name in archive.rest:
                 self._rest(name, members.read(name)[:_BYTES])
-            for where, content in members.around():
-                self._rest(where, content)
         except BayesreconError:
             raise
         except READ_ERRORS as problem:
@@ -177,6 +184,23 @@ class SavedFile:
     def _rest(self, where: str, content: bytes) -> None:
         if content.strip(b"\0"):
             self._walk.over(content, where)
+
+
+def _stream(path: Path) -> tuple[BinaryIO, str, bytes]:
+    """The bytes of a file in memory, unpacked where they are compressed, by what, and those after the end of that."""
+    with path.open("rb") as file:
+        head = file.read(8)
+        if not head:
+            raise BayesreconError(f"{path}: it is empty")
+        for magic, name in _OTHERS:
+            if head.startswith(magic):
+                raise BayesreconError(
+                    f"{path}: compressed by {name}, which is not supported; save it with zlib, or uncompressed"
+                )
+        if not compression(path):
+            return cast("BinaryIO", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), "", b""
+    found = unpacked(path, free=_FREE)
+    return io.BytesIO(found.content), found.form, found.behind
 
 
 def _follows(stream: BinaryIO) -> bool:

@@ -4,7 +4,7 @@ import math
 import sys
 from typing import BinaryIO
 
-from bayesrecon.untrusted.saved.arrays import array_of, dtype_of, from_bytes, is_array, sizes_of
+from bayesrecon.untrusted.saved.arrays import array_of, beside, dtype_of, from_bytes, is_array, sizes_of
 from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 
@@ -44,10 +44,13 @@ class Joblib:
             if not is_array(described):
                 raise Unreadable("an invalid array of objects")
             made.stored = array_of(described)
+            made.items += beside(described)
             return
         if state.get("numpy_array_alignment_bytes") is not None:
             padding = self._stream.read(1)
-            self._stream.read(padding[0] if padding else 0)
+            padding = self._stream.read(padding[0] if padding else 0)
+            if padding.strip(b"\xff"):
+                made.items.append(padding)
         count = math.prod(sizes) * dtype.itemsize
         raw = self._stream.read(min(count, sys.maxsize))  # the stream is in memory, so no more is allocated than it has
         made.stored = from_bytes(raw, dtype, sizes, state.get("order"))

@@ -23,8 +23,10 @@ _TYPES = {
     13: "<u8", 14: "<c8", 15: "<c16",
 }  # fmt: skip
 _MODEL_TEXTS = {2: "producer_name", 3: "producer_version", 4: "domain", 6: "doc_string"}
+_NODE_TEXTS, _LINKS, _DOMAIN = {6: "doc_string", 3: "name", 7: "domain"}, (1, 2, 4), "ai.onnx"
 _GRAPH_TEXTS = {2: "name", 10: "doc_string"}
-_WORDS = re.compile(rb"[ -~]{3,}")
+_FEW = 64
+_TEXT = re.compile(rb"[ -~]{3,}")
 
 Field = tuple[int, int, Any]
 """Number, wire type (0, 1, 2 or 5), and value: an integer of type 0, else bytes."""
@@ -102,16 +104,19 @@ class Model:
         return Pairs(found)
 
     def _node(self, content: bytes, depth: int) -> tuple[str, object]:
-        texts: dict[int, str] = {}
+        texts: dict[int, list[str]] = {}
         attributes: list[tuple[object, object]] = []
         for number, kind, value in self._fields(content):
             if number == 5 and kind == 2:
                 attributes.append(self._attribute(value, depth))
             elif kind == 2:
-                texts[number] = _text(value)
-        named = [(name, texts[k]) for k, name in ((6, "doc_string"), (3, "name")) if texts.get(k)]
-        made = Made(Named("onnx", texts.get(4, "Node")), (), [Pairs([*named, *attributes])])
-        return texts.get(3) or texts.get(4, "node"), made
+                texts.setdefault(number, []).append(_text(value))
+        named: list[tuple[object, object]] = []
+        for number, found in texts.items():
+            if number not in _LINKS and not (number == 7 and found[-1].startswith(_DOMAIN)):
+                named += [(_NODE_TEXTS.get(number, f"field {number}"), text) for text in found if text]
+        kind = texts.get(4, ["Node"])[-1]
+        return texts.get(3, [kind])[-1] or kind, Made(Named("onnx", kind), (), [Pairs([*named, *attributes])])
 
     def _attribute(self, content: bytes, depth: int) -> tuple[str, object]:
         name, single = "attribute", None
@@ -132,7 +137,7 @@ class Model:
                 inner.append(self._tensor(value))
             elif number in (6, 11) and kind == 2:
                 inner.append(("graph", self._graph(value, depth + 1)))
-            elif number != 20:
+            elif number != 20 or kind or value > len(_TYPES):
                 inner += _words(f"field {number}", kind, value)
         if floats:
             numbers = np.frombuffer(b"".join(floats), "<f4")
@@ -209,12 +214,48 @@ def _signed(value: int) -> int:
 
 
 def _text(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
+    return content.decode("utf-8", "backslashreplace")
 
 
 def _words(name: str, kind: int, value: Any) -> list[tuple[str, object]]:
-    """Texts in a field that is not interpreted, such as names and shapes of inputs."""
-    if kind != 2:
-        return []
-    texts = [text.decode("ascii") for text in _WORDS.findall(value)]
-    return [(name, texts)] if texts else []
+    """Texts and numbers in a field that is not interpreted, such as names, types and shapes of inputs."""
+    texts: list[str] = []
+    numbers: list[int] = []
+    waiting: list[tuple[int, Any, int]] = [(kind, value, 0)]
+    while waiting:
+        kind, value, depth = waiting.pop(0)
+        if kind == 0:
+            numbers.append(_signed(value))
+            continue
+        inner = None if kind != 2 or depth > _DEEPEST or _TEXT.fullmatch(value) else _message(value)
+        if inner is None and _TEXT.fullmatch(value):
+            texts.append(value.decode("ascii"))
+        elif inner is None:
+            numbers += list(value)
+        else:
+            numbers += [number for number, _, _ in inner]
+            waiting += [(k, v, depth + 1) for _, k, v in inner]
+    found: list[tuple[str, object]] = [(name, texts)] if texts else []
+    plain = len(numbers) <= _FEW and all(0 <= number < 256 for number in numbers)  # types and shapes
+    return found if plain else [*found, (f"{name}, numbers", numbers)]
+
+
+def _message(content: bytes) -> list[Field] | None:
+    """The fields of a message; None if the content is none."""
+    found, at = [], 0
+    try:
+        while at < len(content):
+            tag, at = _whole(content, at)
+            kind = tag & 7
+            if kind == 0:
+                value, end = _whole(content, at)
+            else:
+                size, at = _whole(content, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
+                value, end = content[at : at + size], at + size
+            if end > len(content) or not tag >> 3:
+                return None
+            found.append((tag >> 3, kind, value))
+            at = end
+    except READ_ERRORS:
+        return None
+    return found

@@ -31,6 +31,7 @@ class Machine:
             called}`.
         count: number of opcodes so far.
         discarded: objects that were put on the stack and are part of no object.
+        odd: how many numbers of its memo do not count on, as every program that writes pickles does.
 
     >>> import io
     >>> machine = Machine(io.BytesIO(b"cos\\nsystem\\n(S'echo'\\ntR."))
@@ -48,6 +49,7 @@ class Machine:
         self.names: dict[tuple[str, str], bool] = {}
         self.count = 0
         self.discarded: list[object] = []
+        self.odd = 0
         self._stream, self._resolve = stream, resolve
         self._built: Callable[[Made], None] | None = None
         self._do = {name: getattr(self, f"_{name.lower()}") for name in _HANDLED}
@@ -65,6 +67,7 @@ class Machine:
         self._stack: list[object] = []
         self._below: list[list[object]] = []
         self._memo: dict[int, object] = {}
+        self._next = 0
         position = 0
         try:
             for opcode, argument, opcode_position in pickletools.genops(self._stream):
@@ -199,7 +202,9 @@ class Machine:
     _binget = _long_binget = _get
 
     def _put(self, index: int) -> None:
-        self._memo[index] = self._stack[-1]
+        if index not in (self._next, self._next + 1):  # counted from 0 or 1, by every program that writes pickles
+            self.odd += 1
+        self._memo[index], self._next = self._stack[-1], index + 1
 
     _binput = _long_binput = _put
 

@@ -1,6 +1,7 @@
 """Archives of torch: a pickle, and members with the storages of its tensors as plain bytes."""
 
 import io
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,15 @@ from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 
-_METADATA = ("version", "byteorder", ".format_version", ".storage_alignment", "serialization_id")
+_METADATA = {
+    "version": rb"\d\n?",
+    "byteorder": rb"little|big",
+    ".format_version": rb"\d",
+    ".storage_alignment": rb"\d{1,5}",
+    "serialization_id": rb"\d{40}",
+}
+"""Members that describe the archive, and what they hold: of the last, two checksums of its content."""
+
 _STORAGE = Named("torch", "Storage")
 MAGIC = 0x1950A86A20F9469CFC6C
 """The first number in a file of torch before 1.6, which has several pickles, then storages."""
@@ -54,9 +63,8 @@ class Archive:
         names.update(machine.names)
         self.discarded = machine.discarded
         used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
-        metadata = {f"{self._folder}{name}" for name in _METADATA} | {
-            f"{self._folder}.data/{name}" for name in _METADATA
-        }
+        about = {f"{self._folder}{inner}{name}": form for name, form in _METADATA.items() for inner in ("", ".data/")}
+        metadata = {n for n in listed if n in about and re.fullmatch(about[n], members.read(n))}
         self.code = [n for n in listed if "/code/" in f"/{n}" and n.endswith(".py")]
         self.rest = [n for n in listed if n not in used | metadata and not n.endswith("/") and n not in self.code]
 

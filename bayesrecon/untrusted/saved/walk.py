@@ -194,6 +194,8 @@ class Walk:
             for part in _all_below([node]):
                 if id(part) in table.taken:
                     self._taken.setdefault(id(part), place.where)
+                    arrays = [x for x in _all_below([part]) if isinstance(x, Made) and (is_array(x) or is_bytes(x))]
+                    yield from ((place.part("(beside)"), x, kind) for array in arrays for x in beside(array))
                     self._take(part)
         elif place.where not in self.objects:
             self.objects[place.where] = node

@@ -11,13 +11,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.saved.arrays import from_bytes
 from bayesrecon.untrusted.saved.nodes import Unreadable
 from bayesrecon.untrusted.size_limits import check_declared
-from bayesrecon.untrusted.zip_inventory import around_members
 
 _MEMBERS = 20_000
 """Largest number of members; a large network has some thousands of arrays."""
-
-_PADDING = b"Z\0"
-"""Bytes with which torch fills extra fields, so that arrays are aligned."""
 
 
 class Members:
@@ -64,14 +60,6 @@ class Members:
         if len(content) > self.sizes[name]:
             raise BayesreconError(f"{self._path}: {name[:60]!r} is longer than its stated size, refused")
         return content
-
-    def around(self) -> list[tuple[str, bytes]]:
-        """Places and bytes of everything outside the contents of the members, except padding."""
-        try:
-            return [(where, content) for where, content in around_members(self._path) if content.strip(_PADDING)]
-        except Exception as error:
-            text = " ".join(str(error).split())[:80] or type(error).__name__
-            raise BayesreconError(f"{self._path}: damaged between its members ({text})") from None
 
 
 def array_of_npy(content: bytes) -> np.ndarray:
