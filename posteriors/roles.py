@@ -6,6 +6,9 @@ A name alone never makes values harmless: only texts and numbers that every fit 
 RECORD = "record"
 """One value or row for each record: the data, and values that were computed from each record."""
 
+TABLE = "table"
+"""A column of a table whose rows may be records, or statistics."""
+
 DESIGN = "design"
 """Numbers from which rows of the design can be computed, such as its triangular and orthogonal factors."""
 

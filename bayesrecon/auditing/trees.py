@@ -5,7 +5,7 @@ counts. They follow from `n_left / n_node = (m_node - m_right) / (m_left - m_rig
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -276,3 +276,27 @@ def _shares(tree: Tree) -> np.ndarray:
         left_share = (tree.value[k] - tree.value[b]) / (tree.value[a] - tree.value[b])
         shares[a], shares[b] = shares[k] * left_share, shares[k] * (1 - left_share)
     return shares
+
+
+def single_leaves(entries: Iterable[Entry]) -> tuple[int, np.ndarray]:
+    """The number of leaves with one record, and their values if they are single numbers."""
+    by_place = {p.where: np.asarray(p.values) for p in entries if p.kind == "array"}
+    count, leaf_values = 0, []
+    for single, values in _nodes(by_place):
+        count += int(single.sum())
+        if values is not None and values.size == single.size:
+            leaf_values.append(values.ravel()[single])
+    return count, np.concatenate(leaf_values) if leaf_values else np.zeros(0)
+
+
+def _nodes(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    for where, samples in by_place.items():
+        nodes = where.rpartition("/")[0]
+        if where.endswith("/n_node_samples"):
+            left, values = by_place.get(f"{nodes}/left_child"), by_place.get(f"{nodes.rpartition('.')[0]}.values")
+            if left is not None and left.shape == samples.shape:
+                yield (left < 0) & (samples == 1), values
+        elif where.endswith("/count") and f"{nodes}/is_leaf" in by_place:
+            leaf = by_place[f"{nodes}/is_leaf"]
+            if leaf.shape == samples.shape:
+                yield (leaf > 0) & (samples == 1), None

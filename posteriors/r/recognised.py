@@ -8,7 +8,7 @@ from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
 from bayesrecon.posteriors.r.places import INTERNAL, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
-from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TABLE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
@@ -37,7 +37,7 @@ _PATTERNS = {
 """Checks of numbers by their name: only those that pass are taken as structure."""
 
 _FIELD = ".->"  # prefix of the fields of reference classes
-_INHERITED = {RECORD, LEAF, CUT, TIMES, TOTAL}
+_INHERITED = {RECORD, TABLE, LEAF, CUT, TIMES, TOTAL}
 """Roles that all parts of an object have, whatever their names are."""
 
 _FEWEST = 5  # smallest number of records for which a length says that there is one entry per record
@@ -92,8 +92,8 @@ def _role(objects: RObjects, place: Place, classes: tuple[str, ...], inside: str
     if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
         return by
     if "data.frame" in classes and not _NEVER_FRAMES & set(classes):
-        return RECORD
-    if name in RECORDS:
+        return RECORD if inside else TABLE
+    if name in RECORDS and (inside or (place.parent is not None and objects.classes(place.parent.node))):
         return RECORD
     if not inside:
         return ""

@@ -232,6 +232,19 @@ def _are_numbered(texts: Sequence[str]) -> bool:
     )  # fmt: skip
 
 
+_PERSON = re.compile(r"[^\W\d_a-z][^\W\d_]+([ .,'-]{1,2}[^\W\d_]+){0,3}")  # words, the first one capitalised
+
+
+def are_names_of_people(texts: Sequence[object]) -> bool:
+    """Whether labels may be names of people: different capitalised words.
+
+    >>> are_names_of_people(["Mira Holt", "Jonas", "Emil Lorenz"]), are_names_of_people(["ward1", "ward2", "ward3"])
+    (True, False)
+    """
+    named = {str(t) for t in texts if _PERSON.fullmatch(str(t)) and any(c.islower() for c in str(t))}
+    return len(named) > 0.8 * len(texts)
+
+
 _NAME = re.compile(r"[^\W\d][\w.:|()\[\],\- /*^+~=']{0,79}")
 _MOST_DIGITS = 4  # a name with more digits than a year contains an identifier
 

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import Part, entry_of_bytes
 from bayesrecon.posteriors.fits.saved.stored_data import kept
-from bayesrecon.posteriors.roles import RECORD
+from bayesrecon.posteriors.roles import RECORD, TABLE
 from bayesrecon.posteriors.siblings import joined
 
 _FEWEST = 8
@@ -23,7 +23,7 @@ _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers of the layers of a network in front of a name, as in `0.weight`."""
 
 _TABLES = ("pandas.DataFrame", "pandas.Series", "pandas.core.frame.DataFrame", "pandas.core.series.Series")
-_COLUMN = "a pandas table whose rows may be records"
+_COLUMN = "a table whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
@@ -53,7 +53,7 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
     known = None if aside else kept(where, owner, _enclosing_classes(where, classes))
     if known is None:
         return Part(where, kind, values, of=owner, path=path)
-    return Part(where, kind, values, known.role, owner, known.why)
+    return Part(where, kind, values, known.role, owner, known.why, path=path)
 
 
 def _enclosing_classes(where: str, classes: Mapping[str, str]) -> tuple[str, ...]:
@@ -78,8 +78,8 @@ def records_of(parts: Iterable[Part]) -> int:
 def _by_length(part: Part, count: int) -> Part:
     """The part, with the role of records if it is as long as there are records, or is a column of a table."""
     values = part.values
-    if not part.role and part.kind == "array" and part.of in _TABLES and np.size(values) >= _FEWEST:
-        return replace(part, role=RECORD, why=_COLUMN)
+    if not part.role and part.kind == "array" and part.of in _TABLES:
+        return replace(part, role=TABLE, why=_COLUMN)
     if part.role or part.kind not in ("array", "labels") or count < _FEWEST or not np.ndim(values):
         return part
-    return replace(part, role=RECORD, why=_LENGTH) if len(values) == count else part
+    return replace(part, role=RECORD, why=_LENGTH) if count in np.shape(values) else part

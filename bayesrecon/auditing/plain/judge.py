@@ -1,0 +1,267 @@
+"""Values that saved objects and other containers hold beside draws, judged in the same way in every format.
+
+Roles of fits say why their parts are of records. All other values are judged on evidence, in this order: they match a
+private column; a voucher says what they are instead; they are a value for each of many things.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
+from bayesrecon.auditing.accounts.settings import is_setting
+from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
+from bayesrecon.auditing.short_text import places, preview, short
+from bayesrecon.auditing.trees import single_leaves
+from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, parted
+from bayesrecon.posteriors.contents import GROUPS, Entry, Part
+from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TABLE, TIMES, TOTAL
+from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severity
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What an object keeps under a role.
+
+    Attributes:
+        kind: kind of the finding.
+        verb: its title after the owner.
+        severity: severity of values that match no private column; it may depend on their number.
+        why: the reason if the reader gives none.
+        of_fits: whether R's reader leaves these values to another channel.
+    """
+
+    kind: str
+    verb: str
+    severity: Callable[[int], Severity | None]
+    why: str
+    elsewhere: bool = False
+
+
+def _always(severity: Severity) -> Callable[[int], Severity | None]:
+    return lambda count: severity
+
+
+_KEPT = {
+    RECORD: _Kept("records", "keeps records", of_rows, "a value for every record"),
+    TABLE: _Kept("records", "keeps records", lambda n: "high" if n >= MANY else "medium", "columns of a table"),
+    DESIGN: _Kept("records", "keeps values from which the rows of its design follow", of_rows, "factors of the design", True),
+    TIMES: _Kept("records", "keeps times of single records", of_rows, "each step of a survival curve is a record's time"),
+    LEAF: _Kept("leaves", "keeps outcomes of single records", _always("medium"), "a leaf of one record holds its response"),
+    CUT: _Kept("cuts", "keeps values next to those of single records", _always("medium"), "midway between two records"),
+    TOTAL: _Kept("totals", "keeps exact totals of all records", lambda n: of_totals(exact=True), "sums over all records"),
+    SEED: _Kept(
+        "seed", "keeps the state of a generator of random numbers", _always("low"), "whoever guesses the data can draw again"
+    ),
+}  # fmt: skip
+
+_WORKSPACE = (".Environment", "<environment>", "<enclosure>")
+_AROUND = "a formula or a function keeps all objects of the environment in which it was created"
+_SHOWN = 8
+"""Largest number of private columns named in a finding."""
+
+_OWN_FORMAT = "they are in the format of their own library, which is not read"
+
+_DATA_CLASSES = (
+    "statsmodels.base.data", "pandas.", "numpy.", "collections.", "builtins.", "scipy.sparse", "sklearn.tree._tree",
+    "joblib.", "data.frame", "data.table", "tbl_df", "matrix", "factor", "Surv", "dgCMatrix",
+)  # fmt: skip
+"""Classes that contain data for other objects."""
+
+_MOST_MATCHED = 400
+"""Largest number of items that are compared with private columns, since a forest has thousands."""
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each reason, and trees that were not read."""
+    subject = Subject(look.contents)
+    entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
+    columns = _columns(look, entries)
+    kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(look, subject, e))]
+    names = {id(e) for e in kept if e.kind == "labels" and not isinstance(e, Part) and e.role not in (CUT, LEAF)}
+    order = list(_KEPT)
+    owners = {id(e): _owner(e, subject) for e in kept}
+    kept.sort(key=lambda e: (order.index(e.role), _why(e), owners[id(e)]))
+    groups = [list(g) for _, g in groupby(kept, key=lambda e: (e.role, _why(e), owners[id(e)]))]
+    findings = [
+        f
+        for group in groups
+        if (
+            f := _of_role(
+                look, [e for e in group if id(e) not in names or e.where in columns], entries, columns, owners
+            )
+        )
+    ]
+    seen = {where for f in findings for where in f.where}
+    others = [e for e in entries if e.where not in seen and (not e.role or e.where in columns or e.kind == "labels")]
+    findings += _matched(others, columns)
+    judged = [
+        (cause, severity, e)
+        for e in others
+        if e.where not in columns
+        and (verdict := _judged(look, subject, e))
+        and (cause := verdict[0])
+        and (severity := verdict[1])
+    ]
+    judged.sort(key=lambda one: (one[0], -LEVELS.index(one[1]), parted(one[2])[0]))
+    for (cause, severity, _), group in groupby(judged, key=lambda one: (one[0], one[1], parted(one[2])[0])):
+        findings.append(_unvouched(cause, severity, [e for *_, e in group]))
+    closed = tuple(e.where for e in kept if e.role == LEAF and e.kind in ("text", "bytes"))
+    return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
+
+
+def _entries(look: Look) -> Iterator[Entry]:
+    """Everything that can hold values: entries of the file, and arrays of unknown groups without draws."""
+    for entry in look.contents.entries:
+        if (
+            entry.kind in ("array", "labels")
+            or entry.role in _KEPT
+            or (isinstance(entry, Part) and entry.kind == "attribute")
+        ):
+            yield entry
+    for v in look.contents.variables:
+        if v.group not in GROUPS and not v.group.startswith("warmup_") and not v.per_draw:
+            yield Entry(v.where, "array", v.values)
+
+
+def _columns(look: Look, entries: Sequence[Entry]) -> dict[str, str]:
+    """The private columns in the entries, by place."""
+    arrays = (e for e in entries if np.ndim(e.values) and not _is_few(e))
+    ordered = sorted(arrays, key=lambda e: e.role not in (RECORD, TABLE))
+    columns = {e.where: look.named(e.values) for e in ordered[:_MOST_MATCHED]}
+    return {where: column for where, column in columns.items() if column}
+
+
+def _is_few(entry: Entry) -> bool:
+    """Whether an entry is labels of a few classes or levels, which do not count as a copy of data."""
+    return isinstance(entry, Part) and entry.kind == "labels" and entry.role != RECORD and is_setting(entry)
+
+
+def _is_kept(look: Look, subject: Subject, entry: Entry) -> bool:
+    """Whether an entry with a role holds something: it is not structure, nor read by another channel."""
+    if entry.role == TABLE:
+        return entry.where not in subject.vouched and len(np.atleast_1d(entry.values)) >= FEWEST
+    if entry.role == DESIGN and not isinstance(entry, Part):
+        return False  # `design_factors` handles them
+    if entry.kind == "labels":
+        return kind_of_labels(entry.values) != "positions"
+    if entry.kind in ("attribute", "text", "bytes"):
+        return not isinstance(entry.values, bool) and not (entry.kind == "attribute" and isinstance(entry.values, str))
+    small = np.size(entry.values) < 2 and entry.role == RECORD and not isinstance(entry, Part)
+    return not small and structure_of(entry.values) not in ("nothing", "one number", "positions")
+
+
+def _why(entry: Entry) -> str:
+    if isinstance(entry, Part) and entry.why:
+        return entry.why
+    return _AROUND if any(mark in entry.where for mark in _WORKSPACE) else _KEPT[entry.role].why
+
+
+def _of_role(
+    look: Look, group: Sequence[Entry], entries: Sequence[Entry], columns: dict[str, str], owners: dict[int, str]
+) -> Finding | None:
+    """The finding on what an object keeps for one reason."""
+    if not group:
+        return None
+    kept, why = _KEPT[group[0].role], _why(group[0])
+    group = sorted(group, key=lambda e: (e.where not in columns, -int(np.size(e.values))))
+    where = tuple(dict.fromkeys(e.where for e in group))
+    private = [f"{w} is the private column {columns[w]}" for w in where if w in columns]
+    largest = group[0] if group[0].where in columns else max(group, key=lambda e: np.size(e.values))
+    severity, alone = kept.severity(max(_rows(e) for e in group)), ""
+    if group[0].role == LEAF:
+        single, outcomes = single_leaves(entries)
+        severity = of_rows(single) or "medium"
+        alone = f"; {single} leaves hold one record each" if single else ""
+        column = look.named(outcomes) if len(outcomes) else None
+        private += [f"outcomes in leaves of one record are those of {column}"] if column else []
+    beginning = short(largest.values, 20) if largest.kind in ("text", "bytes") else preview(largest.values)
+    return Finding(
+        kept.kind,
+        "high" if private else severity or "medium",
+        f"{owners[id(group[0])]} {kept.verb}: {places(where, 2)}",
+        where,
+        f"{places(where)}: {why}{alone}; {largest.where} begins {beginning}"
+        + "".join(f"; {short(text, 160)}" for text in private[:_SHOWN])
+        + (f"; and {len(private) - _SHOWN} more" if len(private) > _SHOWN else ""),
+        remedies=(Remedy(f"publish without {places(where, 3)}"),),
+        drop=where,
+    )
+
+
+def _rows(entry: Entry) -> int:
+    """The number of records of which an entry may hold values."""
+    return int(np.size(entry.values) if isinstance(entry, Part) else len(np.atleast_1d(entry.values)))
+
+
+def _owner(entry: Entry, subject: Subject) -> str:
+    """The class of the model that an entry belongs to: the nearest enclosing class that is not a container."""
+    where = entry.where
+    ends = [i for i, letter in enumerate(where) if letter in "./@"]
+    enclosing = [subject.classes[where[:i]] for i in (0, *ends) if where[:i] in subject.classes]
+    for name in (entry.of if isinstance(entry, Part) else "", *reversed(enclosing)):
+        if name and not name.startswith(_DATA_CLASSES):
+            return name.rpartition(".")[2] if isinstance(entry, Part) else name
+    return "the file"
+
+
+def _matched(entries: Iterable[Entry], columns: dict[str, str]) -> Iterator[Finding]:
+    """One finding for each private column that is somewhere without a reason."""
+    by_column: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.where in columns:
+            by_column.setdefault(columns[entry.where], []).append(entry)
+    for column, group in by_column.items():
+        where = tuple(e.where for e in group)
+        title = f"{places(where, 2)} {'hold' if len(where) > 1 else 'holds'} the private column {column}"
+        yield _finding("copy", of_constants(group[0].values, private=True) or "high", title, group)
+
+
+def _judged(look: Look, subject: Subject, entry: Entry) -> tuple[str, Severity] | None:
+    """What values without a role may be, and how severe that is; None if they are something else, or too few."""
+    if entry.where in subject.vouched or (isinstance(entry, Part) and is_setting(entry)):
+        return None
+    if entry.role in (ESTIMATE, STRUCTURE) and entry.kind != "labels":
+        return None
+    if entry.kind == "labels" or np.asarray(entry.values).dtype.kind not in "biuf":
+        return _of_texts(entry)
+    values = np.asarray(entry.values)
+    different = len(np.unique(values[~np.isnan(values.astype(float))]))
+    if different < FEWEST and (values.size < MANY or different < 2):
+        return None
+    if look.contents.draws is not None and not isinstance(entry, Part):  # which have groups for everything else
+        return "values outside the groups of a fit", of_constants(values) or "medium"
+    return "values that may be of records", "medium"
+
+
+def _of_texts(entry: Entry) -> tuple[str, Severity] | None:
+    values = np.ravel(entry.values)
+    severity = of_labels(values, of_parameters=entry.role == ESTIMATE, of_records=entry.role in (RECORD, TABLE))
+    if severity in ("medium", "high"):
+        return kind_of_labels(values), severity
+    texts = [str(v) for v in values]
+    if kind_of_labels(values) == "words" and len(texts) >= FEWEST and are_names_of_people(texts):
+        return "names", "medium"
+    repeated = len(texts) >= MANY and 1 < len(set(texts)) <= len(texts) / 2
+    return ("a level for each of many things", "medium") if repeated else None
+
+
+def _unvouched(cause: str, severity: Severity, group: Sequence[Entry]) -> Finding:
+    where = tuple(e.where for e in group)
+    of_labels = group[0].kind == "labels" or np.asarray(group[0].values).dtype.kind not in "biuf"
+    title = f"{places(where, 2)} {'hold' if len(where) > 1 else 'holds'} {cause}"
+    return _finding("labels" if of_labels else "copy", severity, title, group)
+
+
+def _finding(kind: str, severity: Severity, title: str, group: Sequence[Entry]) -> Finding:
+    where = tuple(e.where for e in group)
+    count = sum(int(np.size(e.values)) for e in group)
+    summary = f"{count} values, beginning {preview(group[0].values)}"
+    return Finding(kind, severity, title, where, summary, remedies=(Remedy(f"drop {places(where, 3)}"),), drop=where)
+
+
+PLAIN = Plain("values of unknown place", find, 13)
