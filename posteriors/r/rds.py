@@ -174,11 +174,12 @@ def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], 
 
 
 def _path(walk: PlaceWalk, place: Place | None) -> tuple[str, ...]:
-    """The path of a place, as in `Entry`: elements of what has no class are keys."""
+    """The path of a place, as in `Entry`: elements without names, or of what has no class, are keys."""
     names: list[str] = []
     while place is not None:
         above = place.parent
-        key = above is not None and not place.slot and above.kind in KEYED and not walk.objects.classes(above.node)
+        key = above is not None and not place.slot and above.kind in KEYED
+        key = key and (not place.named or not walk.objects.classes(above.node))
         names.append(f"{'/' if key else '.'}{place.name}")
         place = above
     return tuple(reversed(names))

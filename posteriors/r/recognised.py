@@ -93,7 +93,8 @@ def _role(objects: RObjects, place: Place, classes: tuple[str, ...], inside: str
         return by
     if "data.frame" in classes and not _NEVER_FRAMES & set(classes):
         return RECORD if inside else TABLE
-    if name in RECORDS and (inside or (place.parent is not None and objects.classes(place.parent.node))):
+    around = () if place.parent is None else objects.classes(place.parent.node)
+    if name in RECORDS and (inside or (around and "data.frame" not in around)):
         return RECORD
     if not inside:
         return ""

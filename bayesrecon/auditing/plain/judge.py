@@ -82,7 +82,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
     columns = _columns(look, entries)
     kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(look, subject, e))]
-    names = {id(e) for e in kept if e.kind == "labels" and not isinstance(e, Part) and e.role not in (CUT, LEAF)}
+    names = {id(e) for e in kept if e.kind == "labels" and not isinstance(e, Part) and e.role not in (CUT, LEAF, TABLE)}
     order = list(_KEPT)
     owners = {id(e): _owner(e, subject) for e in kept}
     kept.sort(key=lambda e: (order.index(e.role), _why(e), owners[id(e)]))
@@ -132,8 +132,13 @@ def _columns(look: Look, entries: Sequence[Entry]) -> dict[str, str]:
     """The private columns in the entries, by place."""
     arrays = (e for e in entries if np.ndim(e.values) and not _is_few(e))
     ordered = sorted(arrays, key=lambda e: e.role not in (RECORD, TABLE))
-    columns = {e.where: look.named(e.values) for e in ordered[:_MOST_MATCHED]}
-    return {where: column for where, column in columns.items() if column}
+    columns: dict[str, str] = {}
+    for entry in ordered[:_MOST_MATCHED]:
+        leaves = (leaf.values for leaf in entry.leaves[:_MOST_MATCHED] if np.size(leaf.values) >= FEWEST)
+        column = next(filter(None, map(look.named, (entry.values, *leaves))), None)
+        if column:
+            columns[entry.where] = column
+    return columns
 
 
 def _is_few(entry: Entry) -> bool:
