@@ -26,13 +26,13 @@ Item = TypeVar("Item", bound=Entry)
 def joined(items: Iterable[Item]) -> list[Item]:
     """The same items, with those that are alike joined.
 
-        Items are alike if they have the same type and class, no role but that of a table's column, and the same path but for
-        keys and indices. They are joined if there are at least five, and each has at most as many values as there are items,
-        or they are of unequal size, or of tables. So are more than twenty
-        single values in attributes of one object. Where containers at alike places have the same keys, such as records with
-        the same fields, each of these keys has an array of its own.
+    Items are alike if they have the same type and class, no role but that of a table's column, and the same path but
+    for keys and indices. They are joined if there are at least five, and each has at most as many values as there are
+    items, or their sizes differ, or they are columns of tables. So are more than twenty single values in attributes of
+    one object. Where containers at alike places have the same keys, such as records with the same fields, each of these
+    keys has an array of its own.
 
-        >>> from bayesrecon.posteriors.contents import Entry
+    >>> from bayesrecon.posteriors.contents import Entry
     from bayesrecon.posteriors.roles import TABLE
         >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
         >>> [one] = joined(Entry(f"age/{k}", "attribute", v, path=(".age", f"/{k}")) for k, v in ages.items())

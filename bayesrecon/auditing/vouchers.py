@@ -30,6 +30,7 @@ _SMOOTH = (
 _STATE, _WORD = 300, 2.0**32  # fewest numbers, and their range, of the state of a generator
 _SOURCE = 8  # lines, bytes, columns and parsed lines at which a function begins and ends
 _TYPED, _TYPED_DIGITS = 20, 3  # largest number of constants in code, and of their digits
+_END_DIGITS = 4  # largest number of digits of the ends of a grid that a person chose
 _INTERCEPTS = {"(Intercept)", "Intercept", "const", "intercept"}
 
 
@@ -106,22 +107,28 @@ def _shares(item: Item) -> str:
     return "shares" if any(np.allclose(total, 1, atol=_CLOSE) for total in sums) else ""
 
 
-def _named(item: Item) -> str:
-    """Statistics with names: every axis has few levels, or names of coefficients with an intercept among them."""
+def _coefficients(item: Item) -> str:
+    names = (labels for labels in item.labels if labels is not None)
+    has_intercept = any(_INTERCEPTS & {str(v) for v in labels} for labels in names)
+    return "statistics of coefficients" if has_intercept and are_named(item) else ""
+
+
+def are_named(item: Item) -> bool:
+    """Whether numbers have names: every axis has few levels, or names of coefficients with an intercept among them."""
     if len(item.labels) != np.ndim(item.values) or not item.labels:
-        return ""
+        return False
     for size, labels in zip(np.shape(item.values), item.labels, strict=True):
         if labels is None:
             if size >= FEWEST:
-                return ""
+                return False
             continue
         texts = [str(v) for v in labels]
         if len(set(texts)) < len(texts) or kind_of_labels(labels) not in ("words", "levels", "positions"):
-            return ""
-        if len(texts) >= FEWEST and not _INTERCEPTS & set(texts):
-            if len(texts) >= MANY or are_names_of_people(texts) or kind_of_labels(labels) == "positions":
-                return ""
-    return "statistics with names" if any(v is not None for v in item.labels) else ""
+            return False
+        unknown = len(texts) >= FEWEST and not _INTERCEPTS & set(texts)
+        if unknown and (len(texts) >= MANY or are_names_of_people(texts) or kind_of_labels(labels) == "positions"):
+            return False
+    return any(v is not None for v in item.labels)
 
 
 def _curve(item: Item) -> str:
@@ -130,6 +137,25 @@ def _curve(item: Item) -> str:
         return ""
     grids = (_as_grid(other, values.size) for other in (*item.beside, *(v for v in item.labels if v is not None)))
     return "a curve along a grid" if any(grids) else ""
+
+
+def has_private_ends(item: Item) -> bool:
+    """Whether numbers are a grid between two ends with many digits, as between the smallest and largest record.
+
+    It is no line along a grid with ends of few digits.
+
+    >>> [has_private_ends(Item("x", np.linspace(*ends, 30))) for ends in ((0, 1), (18.1379, 83.4021))]
+    [False, True]
+    """
+    flat = np.ravel(item.values)
+    grids = [flat, *(np.ravel(v) for v in item.beside if np.size(v) == flat.size)]
+    return flat.size > 2 and is_grid(flat) and all(_are_ends(v) for v in grids if v.dtype.kind in "iuf" and is_grid(v))
+
+
+def _are_ends(flat: np.ndarray) -> bool:
+    return flat.dtype.kind == "f" and all(
+        min(digits_of(v), digits_of(round(v / np.pi, 9))) > _END_DIGITS for v in flat[[0, -1]].tolist()
+    )
 
 
 def _as_grid(values: np.ndarray, size: int) -> bool:
@@ -202,7 +228,7 @@ def _are_few(item: Item) -> bool:
 
 
 VOUCHERS: tuple[Callable[[Item], str], ...] = (
-    _structure, _covariance, _factor, _directions, _shares, _named, _curve, _generator, _source, _typed, _graph,
+    _structure, _covariance, _factor, _directions, _shares, _coefficients, _curve, _generator, _source, _typed, _graph,
 )  # fmt: skip
 """All vouchers for numbers, from the strongest kind of evidence to the weakest."""
 
@@ -234,6 +260,8 @@ class Subject:
         saved = () if contents.saved is None else contents.saved.objects
         self.classes: dict[str, str] = dict(saved)
         """The class of each object, by place."""
+        self.named = set[str]()
+        """Columns of tables with names of levels for their rows, once `vouched` was computed."""
         for entry in self._entries:
             owner, name = parted(entry)
             if entry.kind == "labels":
@@ -289,7 +317,10 @@ class Subject:
         keys = [v for v in index if kind_of_labels(v) == "words" and not are_names_of_people(v)]
         rows = np.array([" ".join(map(str, row)) for row in zip(*keys, strict=True)]) if keys else None
         names = np.array([parted(e)[1] for e in numbers])
-        together = voucher_of(Item(owner, np.column_stack(arrays), (rows, names)))
+        whole = Item(owner, np.column_stack(arrays), (rows, names))
+        together = voucher_of(whole)
+        if not together and are_named(whole):
+            self.named |= {e.where for e in columns}
         if not together and _are_crossed([*index, *arrays]):
             together = "a grid of several variables"
         for entry, values in zip(numbers, arrays, strict=True):

@@ -4,14 +4,27 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from bayesrecon.posteriors.r.code import WORDS
-from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
+from bayesrecon.posteriors.r.known_names import BY_CLASS, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
 from bayesrecon.posteriors.r.places import INTERNAL, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
-from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TABLE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import (
+    CUT,
+    DESIGN,
+    ESTIMATE,
+    LEAF,
+    RECORD,
+    SEED,
+    STRUCTURE,
+    TABLE,
+    TIMES,
+    TOTAL,
+    is_name_of_code,
+    is_option,
+)
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
+_MOST_WORDS = 8  # largest number of options in one vector
 _MOST_PATTERN = 400  # largest size of the table of variables and terms
 
 
@@ -118,9 +131,9 @@ def _is_structure(objects: RObjects, place: Place) -> bool:
     """Whether values say nothing about records: names of classes, options of functions, a single truth value."""
     node, kind = place.node, place.kind
     if kind == "text":
-        known = CLASSES if place.name in ("class", "package") else WORDS
+        known = is_name_of_code if place.name in ("class", "package") else is_option
         texts = objects.texts(node)
-        return (len(texts) <= 12 and all(text in known for text in texts)) or set(texts) <= FAMILIES
+        return len(texts) <= _MOST_WORDS and all(map(known, texts))
     if kind == "logical":
         return objects.size(node) == 1
     if kind in ("integer", "double") and place.name in _PATTERNS and objects.size(node) <= _MOST_PATTERN:
@@ -133,7 +146,7 @@ def _is_structure(objects: RObjects, place: Place) -> bool:
 
 
 def _is_package(text: str) -> bool:
-    return text.removeprefix("package:") in CLASSES or all(part.isdecimal() for part in text.split("."))
+    return is_name_of_code(text.removeprefix("package:")) or all(part.isdecimal() for part in text.split("."))
 
 
 def known_class(objects: RObjects, node: int) -> str:

@@ -4,7 +4,7 @@ Roles of fits say why their parts are of records. All other values are judged on
 private column; a voucher says what they are instead; they are a value for each of many things.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,10 +17,10 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
 from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.auditing.trees import single_leaves
-from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, parted
+from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, are_named, has_private_ends, parted
 from bayesrecon.posteriors.contents import GROUPS, Entry, Part
-from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TABLE, TIMES, TOTAL
-from bayesrecon.results.findings import LEVELS, Finding, NotRun, Remedy, Severity
+from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, TABLE, TIMES, TOTAL
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 
 @dataclass(frozen=True)
@@ -30,34 +30,24 @@ class _Kept:
     Attributes:
         kind: kind of the finding.
         verb: its title after the owner.
-        severity: severity of values that match no private column; it may depend on their number.
-        why: the reason if the reader gives none.
-        of_fits: whether R's reader leaves these values to another channel.
+        why: the reason, if the reader gives none.
     """
 
     kind: str
     verb: str
-    severity: Callable[[int], Severity | None]
     why: str
-    elsewhere: bool = False
-
-
-def _always(severity: Severity) -> Callable[[int], Severity | None]:
-    return lambda count: severity
 
 
 _KEPT = {
-    RECORD: _Kept("records", "keeps records", of_rows, "a value for every record"),
-    TABLE: _Kept("records", "keeps records", lambda n: "high" if n >= MANY else "medium", "columns of a table"),
-    DESIGN: _Kept("records", "keeps values from which the rows of its design follow", of_rows, "factors of the design", True),
-    TIMES: _Kept("records", "keeps times of single records", of_rows, "each step of a survival curve is a record's time"),
-    LEAF: _Kept("leaves", "keeps outcomes of single records", _always("medium"), "a leaf of one record holds its response"),
-    CUT: _Kept("cuts", "keeps values next to those of single records", _always("medium"), "midway between two records"),
-    TOTAL: _Kept("totals", "keeps exact totals of all records", lambda n: of_totals(exact=True), "sums over all records"),
-    SEED: _Kept(
-        "seed", "keeps the state of a generator of random numbers", _always("low"), "whoever guesses the data can draw again"
-    ),
-}  # fmt: skip
+    RECORD: _Kept("records", "keeps records", "a value for every record"),
+    TABLE: _Kept("records", "keeps records", "columns of a table whose rows may be records"),
+    DESIGN: _Kept("records", "keeps values from which the rows of its design follow", "factors of the design"),
+    TIMES: _Kept("records", "keeps times of single records", "each step of a survival curve is the time of a record"),
+    LEAF: _Kept("leaves", "keeps outcomes of single records", "a leaf of one record holds its response"),
+    CUT: _Kept("cuts", "keeps values next to those of single records", "each lies midway between two records"),
+    TOTAL: _Kept("totals", "keeps exact totals of all records", "sums, means and counts with all digits"),
+    SEED: _Kept("seed", "keeps the state of a generator of random numbers", "whoever guesses the data can draw again"),
+}
 
 _WORKSPACE = (".Environment", "<environment>", "<enclosure>")
 _AROUND = "a formula or a function keeps all objects of the environment in which it was created"
@@ -82,34 +72,21 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
     columns = _columns(look, entries)
     kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(look, subject, e))]
-    names = {id(e) for e in kept if e.kind == "labels" and not isinstance(e, Part) and e.role not in (CUT, LEAF, TABLE)}
     order = list(_KEPT)
     owners = {id(e): _owner(e, subject) for e in kept}
     kept.sort(key=lambda e: (order.index(e.role), _why(e), owners[id(e)]))
-    groups = [list(g) for _, g in groupby(kept, key=lambda e: (e.role, _why(e), owners[id(e)]))]
-    findings = [
-        f
-        for group in groups
-        if (
-            f := _of_role(
-                look, [e for e in group if id(e) not in names or e.where in columns], entries, columns, owners
-            )
-        )
-    ]
+    findings: list[Finding] = []
+    for _, group in groupby(kept, key=lambda e: (e.role, _why(e), owners[id(e)])):
+        whole = [e for e in group if e.where in columns or not _names_rows(e)]
+        findings += [_of_role(look, whole, entries, columns, owners[id(whole[0])])] if whole else []
     seen = {where for f in findings for where in f.where}
-    others = [e for e in entries if e.where not in seen and (not e.role or e.where in columns or e.kind == "labels")]
+    others = [e for e in entries if e.where not in seen]
     findings += _matched(others, columns)
-    judged = [
-        (cause, severity, e)
-        for e in others
-        if e.where not in columns
-        and (verdict := _judged(look, subject, e))
-        and (cause := verdict[0])
-        and (severity := verdict[1])
-    ]
-    judged.sort(key=lambda one: (one[0], -LEVELS.index(one[1]), parted(one[2])[0]))
-    for (cause, severity, _), group in groupby(judged, key=lambda one: (one[0], one[1], parted(one[2])[0])):
-        findings.append(_unvouched(cause, severity, [e for *_, e in group]))
+    judged: dict[tuple[str, Severity, str], list[Entry]] = {}
+    for entry in others:
+        if entry.where not in columns and (verdict := _judged(look, subject, entry)) is not None:
+            judged.setdefault((*verdict, parted(entry)[0]), []).append(entry)
+    findings += [_unvouched(cause, severity, group) for (cause, severity, _), group in judged.items()]
     closed = tuple(e.where for e in kept if e.role == LEAF and e.kind in ("text", "bytes"))
     return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
 
@@ -149,7 +126,8 @@ def _is_few(entry: Entry) -> bool:
 def _is_kept(look: Look, subject: Subject, entry: Entry) -> bool:
     """Whether an entry with a role holds something: it is not structure, nor read by another channel."""
     if entry.role == TABLE:
-        return entry.where not in subject.vouched and len(np.atleast_1d(entry.values)) >= FEWEST
+        unknown = entry.where not in subject.vouched and entry.where not in subject.named
+        return unknown and len(np.atleast_1d(entry.values)) >= FEWEST and len(set(np.ravel(entry.values).tolist())) > 1
     if entry.role == DESIGN and not isinstance(entry, Part):
         return False  # `design_factors` handles them
     if entry.kind == "labels":
@@ -160,6 +138,11 @@ def _is_kept(look: Look, subject: Subject, entry: Entry) -> bool:
     return not small and structure_of(entry.values) not in ("nothing", "one number", "positions")
 
 
+def _names_rows(entry: Entry) -> bool:
+    """Whether an entry has names of the rows of R's objects, which are judged as labels."""
+    return entry.kind == "labels" and not isinstance(entry, Part) and entry.role in (RECORD, TOTAL, TIMES)
+
+
 def _why(entry: Entry) -> str:
     if isinstance(entry, Part) and entry.why:
         return entry.why
@@ -167,18 +150,19 @@ def _why(entry: Entry) -> str:
 
 
 def _of_role(
-    look: Look, group: Sequence[Entry], entries: Sequence[Entry], columns: dict[str, str], owners: dict[int, str]
-) -> Finding | None:
+    look: Look, group: Sequence[Entry], entries: Sequence[Entry], columns: dict[str, str], owner: str
+) -> Finding:
     """The finding on what an object keeps for one reason."""
-    if not group:
-        return None
     kept, why = _KEPT[group[0].role], _why(group[0])
     group = sorted(group, key=lambda e: (e.where not in columns, -int(np.size(e.values))))
     where = tuple(dict.fromkeys(e.where for e in group))
     private = [f"{w} is the private column {columns[w]}" for w in where if w in columns]
     largest = group[0] if group[0].where in columns else max(group, key=lambda e: np.size(e.values))
-    severity, alone = kept.severity(max(_rows(e) for e in group)), ""
-    if group[0].role == LEAF:
+    role, count, alone = group[0].role, max(_rows(e) for e in group), ""
+    severity: Severity | None = "low" if role == SEED else of_totals(exact=True) if role == TOTAL else "medium"
+    if role in (RECORD, DESIGN, TIMES) or (role == TABLE and count >= MANY):
+        severity = of_rows(count)
+    if role == LEAF:
         single, outcomes = single_leaves(entries)
         severity = of_rows(single) or "medium"
         alone = f"; {single} leaves hold one record each" if single else ""
@@ -188,7 +172,7 @@ def _of_role(
     return Finding(
         kept.kind,
         "high" if private else severity or "medium",
-        f"{owners[id(group[0])]} {kept.verb}: {places(where, 2)}",
+        f"{owner} {kept.verb}: {places(where, 2)}",
         where,
         f"{places(where)}: {why}{alone}; {largest.where} begins {beginning}"
         + "".join(f"; {short(text, 160)}" for text in private[:_SHOWN])
@@ -228,24 +212,37 @@ def _matched(entries: Iterable[Entry], columns: dict[str, str]) -> Iterator[Find
 
 def _judged(look: Look, subject: Subject, entry: Entry) -> tuple[str, Severity] | None:
     """What values without a role may be, and how severe that is; None if they are something else, or too few."""
+    numeric = not isinstance(entry.values, str) and np.asarray(entry.values).dtype.kind in "biuf"
+    item = subject.item(entry) if numeric else None
+    if item is not None and has_private_ends(item):
+        return "a grid between ends with many digits, such as the smallest and the largest record", "medium"
     if entry.where in subject.vouched or (isinstance(entry, Part) and is_setting(entry)):
         return None
-    if entry.role in (ESTIMATE, STRUCTURE) and entry.kind != "labels":
+    if entry.role not in ("", TABLE) and entry.kind != "labels":
         return None
-    if entry.kind == "labels" or np.asarray(entry.values).dtype.kind not in "biuf":
+    if item is None or entry.kind == "labels":
         return _of_texts(entry)
     values = np.asarray(entry.values)
+    if are_named(item) or entry.where in subject.named:
+        return None
     different = len(np.unique(values[~np.isnan(values.astype(float))]))
     if different < FEWEST and (values.size < MANY or different < 2):
         return None
     if look.contents.draws is not None and not isinstance(entry, Part):  # which have groups for everything else
-        return "values outside the groups of a fit", of_constants(values) or "medium"
+        draws = look.contents.draws.chains * look.contents.draws.length
+        return (
+            None
+            if values.size % draws == 0
+            else ("values outside the groups of a fit", of_constants(values) or "medium")
+        )
     return "values that may be of records", "medium"
 
 
 def _of_texts(entry: Entry) -> tuple[str, Severity] | None:
     values = np.ravel(entry.values)
-    severity = of_labels(values, of_parameters=entry.role == ESTIMATE, of_records=entry.role in (RECORD, TABLE))
+    if values.size < 2 or _are_of_packages(entry):
+        return None
+    severity = of_labels(values, of_parameters=entry.role == ESTIMATE, of_records=entry.role == RECORD)
     if severity in ("medium", "high"):
         return kind_of_labels(values), severity
     texts = [str(v) for v in values]
@@ -253,6 +250,13 @@ def _of_texts(entry: Entry) -> tuple[str, Severity] | None:
         return "names", "medium"
     repeated = len(texts) >= MANY and 1 < len(set(texts)) <= len(texts) / 2
     return ("a level for each of many things", "medium") if repeated else None
+
+
+def _are_of_packages(entry: Entry) -> bool:
+    """Whether texts are descriptions of R's packages: fields of unknown texts, and the version that built them."""
+    built = [str(leaf.values) for leaf in entry.leaves if leaf.path[-1] == ".Built"]
+    fields = {leaf.path[-1] for leaf in entry.leaves}
+    return {".Package", ".Version", ".License"} <= fields and all(text.startswith("R ") for text in built)
 
 
 def _unvouched(cause: str, severity: Severity, group: Sequence[Entry]) -> Finding:

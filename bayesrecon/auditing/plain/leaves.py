@@ -112,7 +112,7 @@ def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding 
 def _lists(look: Look, parent: str, trees: list[tuple[np.ndarray, np.ndarray]]) -> Finding | None:
     """A finding on a list of trees without the means of inner nodes, such as those of ranger.
 
-    The leaves that drew one record have its response. It is in the leaves of many trees, a mean of several records in few.
+    The leaves that drew one record have its response, which is in leaves of many trees. Other means are in few.
     """
     leaves = [np.unique(np.round(value[is_leaf], 9)) for is_leaf, value in trees]
     values, counts = np.unique(np.concatenate(leaves), return_counts=True)

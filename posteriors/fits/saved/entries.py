@@ -44,6 +44,8 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
     where, values, owner = str(item["where"]), item["values"], str(item["of"])
     path = tuple(map(str, item["path"]))
     kind = _KINDS.get(item["kind"], "bytes")
+    if kind == "bytes" and owner.startswith("datetime.") and (moment := _moment(bytes(values))):
+        kind, values = "attribute", moment
     if kind == "bytes":
         entry = entry_of_bytes(where, bytes(values))
         kind, values = entry.kind, entry.values
@@ -54,6 +56,15 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
     if known is None:
         return Part(where, kind, values, of=owner, path=path)
     return Part(where, kind, values, known.role, owner, known.why, path=path)
+
+
+def _moment(content: bytes) -> str:
+    """The date or time that `datetime` saves as four or ten bytes; "" for other bytes."""
+    if len(content) not in (4, 10):
+        return ""
+    year, month, day = 256 * content[0] + content[1], content[2] & 127, content[3]
+    clock = "".join(f"{sign}{number:02d}" for sign, number in zip("T::", content[4:7], strict=False))
+    return f"{year:04d}-{month:02d}-{day:02d}{clock}" + (f".{int.from_bytes(content[7:]):06d}" if clock else "")
 
 
 def _enclosing_classes(where: str, classes: Mapping[str, str]) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ _LEAVES = "the outcome of the records in a leaf: of a leaf with one record, that
 _QUANTILES = "quantiles of the records; of as many as there are records, the sorted values themselves"
 _EXTREME = "the smallest and the largest value of a column are each those of one record"
 _MEANS = "exact means, scatters and counts of the records"
-_SCORES = "exact totals over the records"
 _CATEGORY = "the mean outcome of a category: of a category with one record, that record's own"
 
 _GP, _TREES = r"GaussianProcess|_BinaryGaussian", r"\.Tree$|TreePredictor"
@@ -148,9 +147,9 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
         StoredData(ESTIMATE, "estimates", ""),
         """
         components_ coef_ intercept_ coefs_ intercepts_ coefs_paths_ coef_path_ params params_ normalized_cov_params
-        confidence_intervals_ _best_coefs _best_intercepts _optimizer sign_ cov_params_default cov_params bse
-        tvalues pvalues Hessian score start_params fit_history history mle_retvals variance_matrix_ standard_errors_
-        hessian_ _hessian_ alpha_ fe_params cov_re cov_re_unscaled bse_fe vcomp k_vcomp explained_variance_
+        confidence_intervals_ _best_coefs _best_intercepts _optimizer sign_ cov_params_default cov_params bse tvalues
+        pvalues Hessian score start_params fit_history history mle_retvals variance_matrix_ standard_errors_ hessian_
+        _hessian_ alpha_ fe_params cov_re cov_re_unscaled bse_fe vcomp k_vcomp explained_variance_
         explained_variance_ratio_ singular_values_ singular_ scalings_ rotations_ lambda_ lambdas_ alphas_
         estimator_weights_ estimator_errors_ feature_importances_ precision_ precisions_ precisions_cholesky_
         precision_cholesky_ _max_coord eigenvalues_ kernel_ normalization_ probA_ probB_ _probA _probB a_ b_
@@ -181,11 +180,11 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
     (
         StoredData(RECORD, _MODEL, "statsmodels"),
         """
-        wendog wexog pinv_wexog resid wresid fittedvalues mu hat_matrix_diag resid_response _freq_weights
-        _var_weights _iweights freq_weights var_weights endog_re exog_re exog_vc groups row_labels missing_row_idx
-        resid_pearson resid_working resid_deviance resid_generalized llf_obs score_obs exog_re_li exog_re2_li
-        row_indices _quad _tmp_like_exog endog_li exog_li _aex_r _aex_r2 _endex_li group_labels random_effects
-        wexog_x data_exog predicted offset exposure iweights n_trials
+        wendog wexog pinv_wexog resid wresid fittedvalues mu hat_matrix_diag resid_response _freq_weights _var_weights
+        _iweights freq_weights var_weights endog_re exog_re exog_vc groups row_labels missing_row_idx resid_pearson
+        resid_working resid_deviance resid_generalized llf_obs score_obs exog_re_li exog_re2_li row_indices _quad
+        _tmp_like_exog endog_li exog_li _aex_r _aex_r2 _endex_li group_labels random_effects wexog_x data_exog
+        predicted offset exposure iweights n_trials
         """,
     ),
     (
@@ -194,8 +193,8 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
         ),
         """
         durations event_observed event_table survival_function_ cumulative_density_ timeline entry baseline_hazard_
-        baseline_cumulative_hazard_ baseline_survival_ _predicted_partial_hazards_ _central_values weights
-        lower_bound upper_bound confidence_interval_ _cumulative_sq_ confidence_interval_survival_function_
+        baseline_cumulative_hazard_ baseline_survival_ _predicted_partial_hazards_ _central_values weights lower_bound
+        upper_bound confidence_interval_ _cumulative_sq_ confidence_interval_survival_function_
         confidence_interval_cumulative_density_ _schoenfeld_residuals E T
         """,
     ),
@@ -208,9 +207,9 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
     (
         StoredData(LEAF, _LEAVES, _TREES),
         """
-        values value left_child right_child max_depth node_count feature impurity n_node_samples weighted_n_node_samples
-        missing_go_to_left left_cat_bitset right_cat_bitset raw_left_cat_bitsets binned_left_cat_bitsets count
-        feature_idx left right gain depth is_leaf bin_threshold is_categorical bitset_idx
+        values value left_child right_child max_depth node_count feature impurity n_node_samples
+        weighted_n_node_samples missing_go_to_left left_cat_bitset right_cat_bitset raw_left_cat_bitsets
+        binned_left_cat_bitsets count feature_idx left right gain depth is_leaf bin_threshold is_categorical bitset_idx
         """,
     ),
     (
@@ -224,7 +223,7 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
         """,
     ),
     (
-        StoredData(LEAF, _CATEGORY, ""),
+        StoredData(LEAF, _CATEGORY, r"category_encoders\.(?!ordinal)|TargetEncoder"),
         """
         encodings_ mapping ordinal_encoder
         """,
@@ -244,26 +243,26 @@ _ATTRIBUTES: tuple[tuple[StoredData, str], ...] = (
     (
         StoredData(TOTAL, _MEANS, ""),
         """
-        mean_ var_ scale_ n_samples_seen_ epsilon_ within_class_std_dev_ deviations_ K_fit_all_ _tol sparsity
-        bandwidth theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_ centroids_ location_
-        covariance_ cluster_centers_ weights_ counts_ feature_count_ n_samples_ n_samples_fit_ n_support_ _n_support
-        init_prior_ covariances_ sigma_ x_mean y_mean _x_mean _y_mean _X_offset _y_offset X_offset_ y_train_mean
-        _y_train_mean _y_train_std _x_std _y_std _norm_mean _norm_std subcluster_centers_ idf_ _idf_diag nobs wnobs
-        _nobs_int n_obs _n_examples _n_samples_seen _max_samples max_samples_ _n_samples n_total_samples_
-        class_weight_ df_resid _df_resid offset_ _nobs
+        mean_ var_ scale_ n_samples_seen_ epsilon_ within_class_std_dev_ deviations_ K_fit_all_ _tol sparsity bandwidth
+        theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_ centroids_ location_ covariance_
+        cluster_centers_ weights_ counts_ feature_count_ n_samples_ n_samples_fit_ n_support_ _n_support init_prior_
+        covariances_ sigma_ x_mean y_mean _x_mean _y_mean _X_offset _y_offset X_offset_ y_train_mean _y_train_mean
+        _y_train_std _x_std _y_std _norm_mean _norm_std subcluster_centers_ idf_ _idf_diag _n_examples _n_samples_seen
+        _max_samples max_samples_ _n_samples n_total_samples_ class_weight_ offset_
         """,
     ),
     (
-        StoredData(TOTAL, _SCORES, ""),
+        StoredData(ESTIMATE, "statistics of a fit", ""),
         """
-        llf llnull aic bic bic_llf bic_deviance ssr ess centered_tss uncentered_tss rsquared rsquared_adj fvalue
-        f_pvalue mse_model mse_resid mse_total deviance null_deviance pearson_chi2 null scale fopt eigenvals
-        condition_number wexog_singular_values _wexog_singular_values diagn jarque_bera omni_normtest durbin_watson
-        log_likelihood_ _log_likelihood AIC_ concordance_index_ score_ oob_score_ train_score_ scores_ cv_results_
-        best_score_ loss_ loss_curve_ best_loss_ mse_path_ refit_time_ _average_path_length_per_tree
-        _decision_path_lengths inertia_ log_likelihood lower_bound_ log_marginal_likelihood_value_ _ll_null_ llr
-        llr_pvalue prsquared _summary_statistics_cache reconstruction_err_ train_scores_ validation_scores_
-        validation_score_ evals_result_ _evals_result _best_score best_score cost_ lower_bounds_ noise_variance_
+        nobs wnobs _nobs_int n_obs df_resid _df_resid _nobs llf llnull aic bic bic_llf bic_deviance ssr ess
+        centered_tss uncentered_tss rsquared rsquared_adj fvalue f_pvalue mse_model mse_resid mse_total deviance
+        null_deviance pearson_chi2 null scale fopt eigenvals condition_number wexog_singular_values
+        _wexog_singular_values diagn jarque_bera omni_normtest durbin_watson log_likelihood_ _log_likelihood AIC_
+        concordance_index_ score_ oob_score_ train_score_ scores_ cv_results_ best_score_ loss_ loss_curve_ best_loss_
+        mse_path_ refit_time_ _average_path_length_per_tree _decision_path_lengths inertia_ log_likelihood lower_bound_
+        log_marginal_likelihood_value_ _ll_null_ llr llr_pvalue prsquared _summary_statistics_cache reconstruction_err_
+        train_scores_ validation_scores_ validation_score_ evals_result_ _evals_result _best_score best_score cost_
+        lower_bounds_ noise_variance_
         """,
     ),
     (
