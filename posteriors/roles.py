@@ -5,7 +5,7 @@ A name alone never makes values harmless: only texts and numbers that every fit 
 
 import re
 
-_OPTION = re.compile(r"(?=.{1,32}$)([a-z]+|[A-Z]{2,8})\d{0,3}([_.:+*/ -]{1,2}([a-z]+|[A-Z]{2,8})?\d{0,3}){0,5}")
+_OPTION = re.compile(r"(?=.{1,32}$)([a-z]+|[A-Z]{2,8})\d{0,3}[a-z]*([_.:+*/ -]{1,2}([a-z]+|[A-Z]{2,8})?\d{0,3}){0,5}")
 _NAME_OF_CODE = re.compile(r"(?=.{1,48}$)[A-Za-z.]+\d{0,3}([._:]+[A-Za-z]*\d{0,3}){0,6}")
 
 

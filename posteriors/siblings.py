@@ -28,9 +28,9 @@ def joined(items: Iterable[Item]) -> list[Item]:
 
     Items are alike if they have the same type and class, no role but that of a table's column, and the same path but
     for keys and indices. They are joined if there are at least five, and each has at most as many values as there are
-    items, or their sizes differ, or they are columns of tables. So are more than twenty single values in attributes of
-    one object. Where containers at alike places have the same keys, such as records with the same fields, each of these
-    keys has an array of its own.
+    items, or they have no names and differ in size, or they are columns of tables. So are more than twenty single
+    values in attributes of one object. Where containers at alike places have the same keys, such as records with the
+    same fields, each of these keys has an array of its own.
 
     >>> from bayesrecon.posteriors.contents import Entry
     from bayesrecon.posteriors.roles import TABLE
@@ -52,7 +52,7 @@ def joined(items: Iterable[Item]) -> list[Item]:
         for (kind, of, pattern), alike in group.items():
             most = len(alike) if group is groups else 1
             small = [item for item in alike if np.size(item.values) <= most]
-            if group is groups and (alike[0].role == TABLE or len({np.shape(item.values) for item in alike}) > 1):
+            if group is groups and (alike[0].role == TABLE or _are_of_unequal_size(alike, pattern)):
                 small = alike
             together = "/*" in pattern or len({len(item.path) for item in small}) > 1
             if len(small) >= fewest and together:
@@ -76,6 +76,14 @@ def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
     return replace(
         items[0], where=where, kind="labels" if kind == "text" else "array", values=array, leaves=tuple(items)
     )
+
+
+def _are_of_unequal_size(items: Sequence[Item], pattern: Path) -> bool:
+    """Whether items without names differ in size, such as nodes of each tree or values of each group."""
+    if len({np.shape(item.values) for item in items}) == 1 or any(len(item.path) != len(pattern) for item in items):
+        return False
+    keys = (name for item in items for name, like in zip(item.path, pattern, strict=True) if like == "/*")
+    return all(key[1:].strip("[]").isdigit() for key in keys)
 
 
 def _place_of(item: Item, pattern: Path) -> str:

@@ -17,7 +17,7 @@ _CLOSE = 1e-9  # rounding of means and sums of squares, relative to the response
 _WHOLE = 1e-5  # rounding of counts that are computed from means, in records
 _MOST = 100_000  # largest number of records of a tree, and of records in a leaf that are listed one by one
 _TRIED = 64  # number of shares with which candidate counts are filtered, and of candidates that are then checked
-_FEWEST_TREES = 5
+_FEWEST_TREES = 5  # fewer lists of daughters may be something else
 _FEWEST_LEAVES = 20  # with fewer leaves, all counts could be multiples of the same number by chance
 
 

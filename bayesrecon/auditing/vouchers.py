@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import kstest
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_grid, is_levels, is_positions, structure_of
-from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
+from bayesrecon.auditing.accounts.texts import are_names_of_people, are_versions, kind_of_labels
 from bayesrecon.posteriors.contents import Contents, Entry
 from bayesrecon.posteriors.roles import TABLE
 
@@ -24,11 +24,10 @@ MANY = 20
 """Smallest number of rows that are no levels of a factor."""
 
 _CLOSE = 1e-6  # rounding errors of matrices, relative to their largest entry
-_SMOOTH = (
-    0.3  # typical second difference along a curve, relative to the first; of unordered or sorted numbers about one
-)
+_SMOOTH = 0.3  # typical second difference along a curve, relative to the first: about one for sorted numbers
 _STATE, _WORD = 300, 2.0**32  # fewest numbers, and their range, of the state of a generator
 _SOURCE = 8  # lines, bytes, columns and parsed lines at which a function begins and ends
+_BUILDS = 10_000  # largest number of a package's build
 _TYPED, _TYPED_DIGITS = 20, 3  # largest number of constants in code, and of their digits
 _END_DIGITS = 4  # largest number of digits of the ends of a grid that a person chose
 _INTERCEPTS = {"(Intercept)", "Intercept", "const", "intercept"}
@@ -198,6 +197,12 @@ def _source(item: Item) -> str:
     return "the position of source code" if all(first <= last for first, last in ends) else ""
 
 
+def _build(item: Item) -> str:
+    values = np.ravel(item.values).astype(float)
+    small = item.kind == "version" and bool(np.all((values >= 0) & (values < _BUILDS) & (values == np.round(values))))
+    return "numbers of builds beside versions" if small else ""
+
+
 def _typed(item: Item) -> str:
     values = np.ravel(item.values).astype(float)
     if item.kind != "code" or values.size > _TYPED:
@@ -228,7 +233,8 @@ def _are_few(item: Item) -> bool:
 
 
 VOUCHERS: tuple[Callable[[Item], str], ...] = (
-    _structure, _covariance, _factor, _directions, _shares, _coefficients, _curve, _generator, _source, _typed, _graph,
+    _structure, _covariance, _factor, _directions, _shares, _coefficients, _curve, _generator, _source, _build,
+    _typed, _graph,
 )  # fmt: skip
 """All vouchers for numbers, from the strongest kind of evidence to the weakest."""
 
@@ -253,6 +259,9 @@ class Subject:
     """
 
     def __init__(self, contents: Contents) -> None:
+        self._packages = {
+            parted(e)[0] for e in contents.entries if e.kind in ("text", "labels") and are_versions(e.values)
+        }
         self._entries = [e for e in contents.entries if e.kind in ("array", "labels", "attribute", "text")]
         self._labels: dict[str, list[np.ndarray]] = {}
         self._beside: dict[str, list[Entry]] = {}
@@ -291,7 +300,8 @@ class Subject:
             named = [v for v in named if v is not labels]
             found.append(labels)
         beside = [values if e is entry else np.asarray(e.values) for e in siblings if _is_numeric(e.values)]
-        kind = self.classes.get(entry.where, "") or ("code" if name.startswith("<") and name[1:-1].isdigit() else "")
+        kind = "version" if owner in self._packages else self.classes.get(entry.where, "")
+        kind = kind or ("code" if name.startswith("<") and name[1:-1].isdigit() else "")
         return Item(entry.where, values, tuple(found), beside, kind)
 
     @cached_property

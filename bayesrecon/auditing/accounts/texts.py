@@ -32,6 +32,8 @@ _LICENCES = re.compile(
 )  # fmt: skip
 _UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(([ ./*^]|\*\*)?(-?\d|[a-zA-Zµμ°%]{1,4}-?\d?)){0,3}")
 _DOI = re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}")
+_HISTORY = re.compile(r"\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}: (?!(.*\d[.,]\d){4})[^@]{1,400}")
+_COMMIT = re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
 _WHOLE, _DECIMAL = re.compile(r"\d+"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
@@ -122,6 +124,11 @@ def _fill(value: object) -> bool:
     )
 
 
+def _is_phrase(text: str) -> bool:
+    """Whether a text is a phrase that describes a variable: few digits, and words that are not all names."""
+    return sum(map(str.isdigit, text)) <= _MOST_DIGITS and not EMAIL.search(text) and not _PERSON.fullmatch(text)
+
+
 _library = _text(lambda t: t.lower().replace("-", "_") in _LIBRARIES)
 _version = _text(_VERSION.fullmatch, 24)
 _round = _number(-1e6, 1e6)
@@ -168,10 +175,27 @@ KNOWN: dict[str, Check] = {
     ),
     "license": _text(_LICENCES.fullmatch),
     "licence": _text(_LICENCES.fullmatch),
+    **dict.fromkeys(
+        ("commit", "git_commit", "revision", "sha"), _text(re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}").fullmatch)
+    ),
+    **dict.fromkeys(("long_name", "standard_name", "title"), _text(_is_phrase, 100)),
+    "history": _text(lambda t: all(map(_HISTORY.fullmatch, t.splitlines())), 4000),
+    **dict.fromkeys(("elpd", "elpd_loo", "elpd_waic", "p_loo", "p_waic", "looic", "waic"), _number(-1e12, 1e12)),
     "units": _text(_UNIT.fullmatch, 24),
     "unit": _text(_UNIT.fullmatch, 24),
 }
 """Known attributes, each with a test of its value."""
+
+
+def are_versions(values: object) -> bool:
+    """Whether texts, or a text with commas, are versions of packages, most of them with three numbers or more.
+
+    >>> are_versions("0.4.2, 1.12.0, 3.1"), are_versions("41.7, 17.25, 63.1")
+    (True, False)
+    """
+    texts = values.split(", ") if isinstance(values, str) else [str(v) for v in np.ravel(np.asarray(values))]
+    numbers = [text.count(".") for text in texts if _VERSION.fullmatch(text)]
+    return len(numbers) == len(texts) > 1 and sum(n > 1 for n in numbers) > len(texts) / 2
 
 
 def is_known(name: str, value: object) -> bool:
@@ -180,9 +204,11 @@ def is_known(name: str, value: object) -> bool:
     >>> is_known("arviz_version", "0.23.4"), is_known("arviz_version", "41, 63, 17"), is_known("note", "0.23.4")
     (True, False, False)
     """
-    check = KNOWN.get(name.lower())
+    check = KNOWN.get(name.lower()) or (_version if name.lower().endswith("version") else None)
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "US":
         value = str(value.reshape(-1)[0])
+    if isinstance(value, str) and hasattr(np.random, value):  # the name of a generator
+        return True
     return check is not None and bool(check(value))
 
 

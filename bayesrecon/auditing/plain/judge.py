@@ -17,7 +17,7 @@ from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
 from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.auditing.trees import single_leaves
-from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, are_named, has_private_ends, parted
+from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, are_named, has_private_ends
 from bayesrecon.posteriors.contents import GROUPS, Entry, Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, TABLE, TIMES, TOTAL
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
@@ -85,7 +85,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     judged: dict[tuple[str, Severity, str], list[Entry]] = {}
     for entry in others:
         if entry.where not in columns and (verdict := _judged(look, subject, entry)) is not None:
-            judged.setdefault((*verdict, parted(entry)[0]), []).append(entry)
+            judged.setdefault((*verdict, _owner(entry, subject)), []).append(entry)
     findings += [_unvouched(cause, severity, group) for (cause, severity, _), group in judged.items()]
     closed = tuple(e.where for e in kept if e.role == LEAF and e.kind in ("text", "bytes"))
     return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
