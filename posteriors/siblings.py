@@ -33,7 +33,6 @@ def joined(items: Iterable[Item]) -> list[Item]:
     same fields, each of these keys has an array of its own.
 
     >>> from bayesrecon.posteriors.contents import Entry
-    from bayesrecon.posteriors.roles import TABLE
         >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
         >>> [one] = joined(Entry(f"age/{k}", "attribute", v, path=(".age", f"/{k}")) for k, v in ages.items())
         >>> one.where, one.values.tolist()

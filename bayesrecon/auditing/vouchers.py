@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import kstest
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_grid, is_levels, is_positions, structure_of
 from bayesrecon.auditing.accounts.texts import are_names_of_people, are_versions, kind_of_labels
@@ -26,7 +25,10 @@ MANY = 20
 _CLOSE = 1e-6  # rounding errors of matrices, relative to their largest entry
 _SMOOTH = 0.3  # typical second difference along a curve, relative to the first: about one for sorted numbers
 _STATE, _WORD = 300, 2.0**32  # fewest numbers, and their range, of the state of a generator
+_UNIFORM = 2.8  # distance from a uniform distribution, times the root of the number: larger once in three million
 _SOURCE = 8  # lines, bytes, columns and parsed lines at which a function begins and ends
+_MOST_CROSSED = 10_000  # largest number of rows of a grid of several variables
+_MOST_LINKS = 10**6  # largest number of connections of a network
 _BUILDS = 10_000  # largest number of a package's build
 _TYPED, _TYPED_DIGITS = 20, 3  # largest number of constants in code, and of their digits
 _END_DIGITS = 4  # largest number of digits of the ends of a grid that a person chose
@@ -58,9 +60,12 @@ class Item:
         return values if values.ndim == 2 and np.isfinite(values).all() else None
 
     @cached_property
-    def rows(self) -> int:
-        """The largest number of entries along an axis."""
-        return max(np.shape(self.values), default=1)
+    def is_small(self) -> bool:
+        """Whether no axis can be that of records: all are short, or have words for labels."""
+        if max(np.shape(self.values), default=1) < MANY:
+            return True
+        words = (v is not None and kind_of_labels(v) == "words" and not are_names_of_people(v) for v in self.labels)
+        return bool(self.labels) and all(words)
 
 
 def _structure(item: Item) -> str:
@@ -69,7 +74,7 @@ def _structure(item: Item) -> str:
 
 def _covariance(item: Item) -> str:
     matrix = item.matrix
-    if matrix is None or len(matrix) != len(matrix.T) or not _are_few(item):
+    if matrix is None or len(matrix) != len(matrix.T) or not item.is_small:
         return ""
     largest = np.abs(matrix).max()
     if largest == 0 or np.abs(matrix - matrix.T).max() > _CLOSE * largest:
@@ -79,14 +84,14 @@ def _covariance(item: Item) -> str:
 
 def _factor(item: Item) -> str:
     matrix = item.matrix
-    if matrix is None or len(matrix) != len(matrix.T) or not _are_few(item) or not np.all(np.diag(matrix) > 0):
+    if matrix is None or len(matrix) != len(matrix.T) or not item.is_small or not np.all(np.diag(matrix) > 0):
         return ""
     return "a triangular factor" if any(np.all(np.triu(m, 1) == 0) for m in (matrix, matrix.T)) else ""
 
 
 def _directions(item: Item) -> str:
     matrix = item.matrix
-    if matrix is None or not _are_few(item) or min(matrix.shape) < 2:
+    if matrix is None or not item.is_small or min(matrix.shape) < 2:
         return ""
     for m in (matrix, matrix.T):
         products = m.T @ m
@@ -100,7 +105,7 @@ def _directions(item: Item) -> str:
 
 def _shares(item: Item) -> str:
     values = np.asarray(item.values, float)
-    if not _are_few(item) or not np.all(values >= 0) or values.size < 2:
+    if not item.is_small or not np.all(values >= 0) or values.size < 2:
         return ""
     sums = [values.sum(), *(values.sum(axis=k) for k in range(values.ndim))]
     return "shares" if any(np.allclose(total, 1, atol=_CLOSE) for total in sums) else ""
@@ -172,7 +177,7 @@ def is_smooth(values: np.ndarray) -> bool:
     (True, False)
     """
     first, second = np.abs(np.diff(values)), np.abs(np.diff(values, 2))
-    return bool(np.median(second) <= _SMOOTH * np.median(first)) and np.ptp(values) > 0
+    return bool(np.median(second) <= _SMOOTH * np.median(first) and np.ptp(values) > 0)
 
 
 def _generator(item: Item) -> str:
@@ -181,17 +186,16 @@ def _generator(item: Item) -> str:
     if values.size < _STATE or np.any(values != np.round(values)) or np.abs(values).max() >= _WORD:
         return ""
     words = np.mod(values[2:], _WORD)
-    uniform = all(kstest(part, "uniform").pvalue > 1e-6 for part in (words / _WORD, np.mod(words, 2**16) / 2**16))
+    ranks = np.arange(1, len(words) + 1) / len(words)
+    parts = (words / _WORD, np.mod(words, 2**16) / 2**16)
+    uniform = all(np.abs(np.sort(part) - ranks).max() <= _UNIFORM / np.sqrt(len(words)) for part in parts)
     return "the state of a generator" if uniform and len(np.unique(words)) > 0.99 * len(words) else ""
 
 
 def _source(item: Item) -> str:
     values = np.ravel(item.values).astype(float)
-    if (
-        item.kind != "srcref"
-        or values.size not in (4, 6, _SOURCE)
-        or np.any((values < 0) | (values != np.round(values)))
-    ):
+    whole = bool(np.all((values >= 0) & (values == np.round(values))))
+    if item.kind != "srcref" or not whole or values.size not in (4, 6, _SOURCE):
         return ""
     ends = [(values[0], values[2])] + ([(values[6], values[7])] if values.size == _SOURCE else [])
     return "the position of source code" if all(first <= last for first, last in ends) else ""
@@ -216,20 +220,14 @@ def _graph(item: Item) -> str:
         starts = np.ravel(first)
         if starts.dtype.kind not in "iuf" or starts.size < 3 or starts[0] != 0 or np.any(np.diff(starts) < 0):
             continue
-        count = int(starts[-1])
+        count = int(min(starts[-1], _MOST_LINKS))
+        if not any(np.size(v) == count == starts[-1] for v in item.beside):
+            continue
         node = np.repeat(np.arange(starts.size - 1), np.diff(starts).astype(int))
         from_earlier = [v for v in map(np.ravel, item.beside) if v.size == count > 0 and np.all((v >= 0) & (v < node))]
         if from_earlier and (first is item.values or np.size(item.values) == count):
             return "the connections of a network"
     return ""
-
-
-def _are_few(item: Item) -> bool:
-    """Whether no axis can be that of records."""
-    return item.rows < MANY or (
-        bool(item.labels)
-        and all(v is not None and kind_of_labels(v) == "words" and not are_names_of_people(v) for v in item.labels)
-    )
 
 
 VOUCHERS: tuple[Callable[[Item], str], ...] = (
@@ -243,7 +241,7 @@ VOUCHERS: tuple[Callable[[Item], str], ...] = (
 def voucher_of(item: Item) -> str:
     """The evidence that an item is something else than records; "" if there is none.
 
-    >>> voucher_of(Item("r", np.array([[1.0, 0.3], [0.3, 1.0]])))
+    >>> voucher_of(Item("r", np.array([[1.0, 0.317], [0.317, 1.0]])))
     'a covariance or correlation'
     >>> voucher_of(Item("ages", np.array([41.5, 17.2, 63.9, 28.4, 35.0, 51.3, 22.2, 78.1])))
     ''
@@ -289,7 +287,9 @@ class Subject:
         values = np.asarray(entry.values)
         siblings = self._beside.get(owner, ())
         shapes = [np.ravel(e.values) for e in siblings if parted(e)[1] in ("Dim", "dim")]
-        if values.ndim == 1 and shapes and np.prod(shapes[0].astype(float)) == values.size:  # of the package Matrix
+        if (
+            values.ndim == 1 and shapes and np.all(shapes[0] > 0) and np.prod(shapes[0].astype(float)) == values.size
+        ):  # of the package Matrix
             values = values.reshape(shapes[0].astype(int), order="F")
         named = list(self._labels.get("" if entry.where == "the object" else entry.where, ()))
         named += self._labels.get(owner.rstrip("/.@"), ()) if name in ("(values)", "*", "x") else ()
@@ -331,7 +331,7 @@ class Subject:
         together = voucher_of(whole)
         if not together and are_named(whole):
             self.named |= {e.where for e in columns}
-        if not together and _are_crossed([*index, *arrays]):
+        if not together and len(arrays[0]) <= _MOST_CROSSED and _are_crossed([*index, *arrays]):
             together = "a grid of several variables"
         for entry, values in zip(numbers, arrays, strict=True):
             yield entry, together or voucher_of(Item(entry.where, values, (None,), arrays))

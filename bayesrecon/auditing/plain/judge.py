@@ -6,7 +6,7 @@ private column; a voucher says what they are instead; they are a value for each 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     subject = Subject(look.contents)
     entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
     columns = _columns(look, entries)
-    kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(look, subject, e))]
+    kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(subject, e))]
     order = list(_KEPT)
     owners = {id(e): _owner(e, subject) for e in kept}
     kept.sort(key=lambda e: (order.index(e.role), _why(e), owners[id(e)]))
@@ -94,11 +94,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 def _entries(look: Look) -> Iterator[Entry]:
     """Everything that can hold values: entries of the file, and arrays of unknown groups without draws."""
     for entry in look.contents.entries:
-        if (
-            entry.kind in ("array", "labels")
-            or entry.role in _KEPT
-            or (isinstance(entry, Part) and entry.kind == "attribute")
-        ):
+        kinds = ("array", "labels", "attribute") if isinstance(entry, Part) else ("array", "labels")
+        if entry.kind in kinds or entry.role in _KEPT:
             yield entry
     for v in look.contents.variables:
         if v.group not in GROUPS and not v.group.startswith("warmup_") and not v.per_draw:
@@ -107,14 +104,14 @@ def _entries(look: Look) -> Iterator[Entry]:
 
 def _columns(look: Look, entries: Sequence[Entry]) -> dict[str, str]:
     """The private columns in the entries, by place."""
-    arrays = (e for e in entries if np.ndim(e.values) and not _is_few(e))
-    ordered = sorted(arrays, key=lambda e: e.role not in (RECORD, TABLE))
+    arrays = [e for e in entries if np.ndim(e.values) and np.size(e.values) > 1 and not _is_few(e)]
+    arrays.sort(key=lambda e: (e.role not in (RECORD, TABLE), -int(np.size(e.values))))
+    compared = [(e.where, e.values) for e in arrays[:_MOST_MATCHED]]
+    leaves = ((e.where, leaf.values) for e in arrays for leaf in e.leaves if np.size(leaf.values) >= FEWEST)
     columns: dict[str, str] = {}
-    for entry in ordered[:_MOST_MATCHED]:
-        leaves = (leaf.values for leaf in entry.leaves[:_MOST_MATCHED] if np.size(leaf.values) >= FEWEST)
-        column = next(filter(None, map(look.named, (entry.values, *leaves))), None)
-        if column:
-            columns[entry.where] = column
+    for where, values in (*compared, *islice(leaves, _MOST_MATCHED)):
+        if where not in columns and (column := look.named(values)):
+            columns[where] = column
     return columns
 
 
@@ -123,7 +120,7 @@ def _is_few(entry: Entry) -> bool:
     return isinstance(entry, Part) and entry.kind == "labels" and entry.role != RECORD and is_setting(entry)
 
 
-def _is_kept(look: Look, subject: Subject, entry: Entry) -> bool:
+def _is_kept(subject: Subject, entry: Entry) -> bool:
     """Whether an entry with a role holds something: it is not structure, nor read by another channel."""
     if entry.role == TABLE:
         unknown = entry.where not in subject.vouched and entry.where not in subject.named
