@@ -26,11 +26,10 @@ _CLOSE = 1e-6  # rounding errors of matrices, relative to their largest entry
 _SMOOTH = 0.3  # typical second difference along a curve, relative to the first: about one for sorted numbers
 _STATE, _WORD = 300, 2.0**32  # fewest numbers, and their range, of the state of a generator
 _UNIFORM = 2.8  # distance from a uniform distribution, times the root of the number: larger once in three million
-_SOURCE = 8  # lines, bytes, columns and parsed lines at which a function begins and ends
 _MOST_CROSSED = 10_000  # largest number of rows of a grid of several variables
 _MOST_LINKS = 10**6  # largest number of connections of a network
 _BUILDS = 10_000  # largest number of a package's build
-_TYPED, _TYPED_DIGITS = 20, 3  # largest number of constants in code, and of their digits
+_TYPED, _TYPED_DIGITS = 20, 4  # largest number of constants in code, and of their digits
 _END_DIGITS = 4  # largest number of digits of the ends of a grid that a person chose
 _INTERCEPTS = {"(Intercept)", "Intercept", "const", "intercept"}
 
@@ -192,26 +191,15 @@ def _generator(item: Item) -> str:
     return "the state of a generator" if uniform and len(np.unique(words)) > 0.99 * len(words) else ""
 
 
-def _source(item: Item) -> str:
+def _in_code(item: Item) -> str:
+    """Constants in code, positions of source code, and numbers of builds beside versions of packages."""
     values = np.ravel(item.values).astype(float)
-    whole = bool(np.all((values >= 0) & (values == np.round(values))))
-    if item.kind != "srcref" or not whole or values.size not in (4, 6, _SOURCE):
-        return ""
-    ends = [(values[0], values[2])] + ([(values[6], values[7])] if values.size == _SOURCE else [])
-    return "the position of source code" if all(first <= last for first, last in ends) else ""
-
-
-def _build(item: Item) -> str:
-    values = np.ravel(item.values).astype(float)
-    small = item.kind == "version" and bool(np.all((values >= 0) & (values < _BUILDS) & (values == np.round(values))))
-    return "numbers of builds beside versions" if small else ""
-
-
-def _typed(item: Item) -> str:
-    values = np.ravel(item.values).astype(float)
-    if item.kind != "code" or values.size > _TYPED:
-        return ""
-    return "constants in code" if all(digits_of(v) <= _TYPED_DIGITS for v in values) else ""
+    if item.kind == "version":
+        return "numbers of builds" if np.all((values >= 0) & (values < _BUILDS) & (values == np.round(values))) else ""
+    few = (
+        item.kind in ("code", "srcref") and values.size <= _TYPED and all(digits_of(v) <= _TYPED_DIGITS for v in values)
+    )
+    return "constants or positions of code" if few else ""
 
 
 def _graph(item: Item) -> str:
@@ -231,8 +219,7 @@ def _graph(item: Item) -> str:
 
 
 VOUCHERS: tuple[Callable[[Item], str], ...] = (
-    _structure, _covariance, _factor, _directions, _shares, _coefficients, _curve, _generator, _source, _build,
-    _typed, _graph,
+    _structure, _covariance, _factor, _directions, _shares, _coefficients, _curve, _generator, _in_code, _graph,
 )  # fmt: skip
 """All vouchers for numbers, from the strongest kind of evidence to the weakest."""
 

@@ -2,6 +2,7 @@
 
 import collections
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 import bayesrecon
 from bayesrecon.auditing.vouchers import Item, voucher_of
 
+OTHERS = Path(__file__).parents[1] / "fixtures" / "r_others"
 RNG = np.random.default_rng(3)
 COUNT = 60
 TABLE = pd.DataFrame(
@@ -63,6 +65,20 @@ def test_rows_are_medium_without_the_private_table_and_high_with_it(name, tmp_pa
     assert audited(ROWS[name], tmp_path).severity in ("medium", "high")
     data = {column: TABLE[column].to_numpy() for column in TABLE}
     assert audited(ROWS[name], tmp_path, data=data).severity == "high"
+
+
+@pytest.mark.parametrize("name", ["cor", "nnet-stripped", "quote_fn"])
+def test_objects_of_r_without_records_raise_no_alarm(name):
+    """A correlation, a network without its data, a quoted function with the positions of its source."""
+    assert bayesrecon.audit(OTHERS / f"{name}.rds", remedies=False).severity in ("info", "low")
+
+
+def test_a_forest_is_one_finding_on_the_responses_in_its_leaves():
+    """Of ranger, which keeps no counts: a response recurs in many trees."""
+    found = bayesrecon.audit(OTHERS / "ranger.rds", remedies=False)
+    (leaves,) = (f for f in found if f.kind != "unrecognised")
+    assert (leaves.kind, leaves.severity) == ("leaves", "high")
+    assert "leaves of the 50 trees hold responses of single records" in leaves.title
 
 
 def test_absence_from_the_private_table_clears_nothing(tmp_path):

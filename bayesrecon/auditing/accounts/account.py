@@ -206,8 +206,6 @@ def _other(look: Look, entry: Entry) -> Kind:
     if entry.kind == "attribute":
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
         return "structure" if is_known(name, entry.values) else "unrecognised"
-    if entry.kind == "array":
-        return "structure" if structure_of(entry.values) else "unrecognised"
     return "unrecognised"
 
 

@@ -81,7 +81,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         findings += [_of_role(look, whole, entries, columns, owners[id(whole[0])])] if whole else []
     seen = {where for f in findings for where in f.where}
     others = [e for e in entries if e.where not in seen]
-    findings += _matched(others, columns)
+    findings += _matched(others, columns, subject)
     judged: dict[tuple[str, Severity, str], list[Entry]] = {}
     for entry in others:
         if entry.where not in columns and (verdict := _judged(look, subject, entry)) is not None:
@@ -195,8 +195,11 @@ def _owner(entry: Entry, subject: Subject) -> str:
     return "the file"
 
 
-def _matched(entries: Iterable[Entry], columns: dict[str, str]) -> Iterator[Finding]:
-    """One finding for each private column that is somewhere without a reason."""
+def _matched(entries: Iterable[Entry], columns: dict[str, str], subject: Subject) -> Iterator[Finding]:
+    """One finding for each private column that is somewhere without a reason.
+
+    A few statistics with names, such as a median and quartiles, may be values of records, too.
+    """
     by_column: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.where in columns:
@@ -204,7 +207,8 @@ def _matched(entries: Iterable[Entry], columns: dict[str, str]) -> Iterator[Find
     for column, group in by_column.items():
         where = tuple(e.where for e in group)
         title = f"{places(where, 2)} {'hold' if len(where) > 1 else 'holds'} the private column {column}"
-        yield _finding("copy", of_constants(group[0].values, private=True) or "high", title, group)
+        few = all(np.size(e.values) < FEWEST and are_named(subject.item(e)) for e in group)
+        yield _finding("copy", "medium" if few else "high", title, group)
 
 
 def _judged(look: Look, subject: Subject, entry: Entry) -> tuple[str, Severity] | None:
@@ -253,7 +257,7 @@ def _are_of_packages(entry: Entry) -> bool:
     """Whether texts are descriptions of R's packages: fields of unknown texts, and the version that built them."""
     built = [str(leaf.values) for leaf in entry.leaves if leaf.path[-1] == ".Built"]
     fields = {leaf.path[-1] for leaf in entry.leaves}
-    return {".Package", ".Version", ".License"} <= fields and all(text.startswith("R ") for text in built)
+    return {".Version", ".Maintainer", ".License"} <= fields and all(text.startswith("R ") for text in built)
 
 
 def _unvouched(cause: str, severity: Severity, group: Sequence[Entry]) -> Finding:
