@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from bayesrecon.posteriors.contents import Entry
+from bayesrecon.posteriors.roles import TABLE
 
 _FEWEST = 5
 """Smallest number of items that are joined: as few values of records as make a finding high."""
@@ -25,30 +26,33 @@ Item = TypeVar("Item", bound=Entry)
 def joined(items: Iterable[Item]) -> list[Item]:
     """The same items, with those that are alike joined.
 
-    Items are alike if they have the same type and class, no role, and the same path but for keys and indices. They are
-    joined if there are at least five, and each has at most as many values as there are items. So are more than twenty
-    single values in attributes of one object. Where containers at alike places have the same keys, such as records with
-    the same fields, each of these keys has an array of its own.
+    Items are alike if they have the same type and class, no role but that of a table's column, and the same path but
+    for keys and indices. They are joined if there are at least five, and each has at most as many values as there are
+    items, or they have no names and differ in size, or they are columns of tables. So are more than twenty single
+    values in attributes of one object. Where containers at alike places have the same keys, such as records with the
+    same fields, each of these keys has an array of its own.
 
     >>> from bayesrecon.posteriors.contents import Entry
-    >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
-    >>> [one] = joined(Entry(f"age/{k}", "attribute", v, path=(".age", f"/{k}")) for k, v in ages.items())
-    >>> one.where, one.values.tolist()
-    ('age/*', [41.5, 17.2, 63.9, 28.4, 35.0])
+        >>> ages = {"Ann": 41.5, "Bob": 17.2, "Cleo": 63.9, "Dan": 28.4, "Eve": 35.0}
+        >>> [one] = joined(Entry(f"age/{k}", "attribute", v, path=(".age", f"/{k}")) for k, v in ages.items())
+        >>> one.where, one.values.tolist()
+        ('age/*', [41.5, 17.2, 63.9, 28.4, 35.0])
     """
     items = list(items)
     patterns = _patterns([item.path for item in items if item.path])
     groups, rest = defaultdict[Key, list[Item]](list), defaultdict[Key, list[Item]](list)
     for item in items:
         kind = _kind_of(item)
-        if kind and not item.role and item.path:
-            groups[kind, getattr(item, "of", ""), patterns[item.path]].append(item)
+        if kind and item.role in ("", TABLE) and item.path:
+            groups[kind, getattr(item, "of", "") + item.role, patterns[item.path]].append(item)
     joins: dict[int, Item] = {}
     gone: set[int] = set()
     for group, fewest in ((groups, _FEWEST), (rest, _MANY)):
         for (kind, of, pattern), alike in group.items():
             most = len(alike) if group is groups else 1
             small = [item for item in alike if np.size(item.values) <= most]
+            if group is groups and (alike[0].role == TABLE or _are_of_unequal_size(alike, pattern)):
+                small = alike
             together = "/*" in pattern or len({len(item.path) for item in small}) > 1
             if len(small) >= fewest and together:
                 gone |= {id(item) for item in small}
@@ -59,7 +63,7 @@ def joined(items: Iterable[Item]) -> list[Item]:
 
 
 def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
-    where = "".join(pattern).lstrip("./")
+    where = _place_of(items[0], pattern)
     if kind == "bytes":
         values: object = b"".join(item.values for item in items)
         return replace(items[0], where=where, values=values, leaves=tuple(items))
@@ -71,6 +75,28 @@ def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
     return replace(
         items[0], where=where, kind="labels" if kind == "text" else "array", values=array, leaves=tuple(items)
     )
+
+
+def _are_of_unequal_size(items: Sequence[Item], pattern: Path) -> bool:
+    """Whether items without names differ in size, such as nodes of each tree or values of each group."""
+    if len({np.shape(item.values) for item in items}) == 1 or any(len(item.path) != len(pattern) for item in items):
+        return False
+    keys = (name for item in items for name, like in zip(item.path, pattern, strict=True) if like == "/*")
+    return all(key[1:].strip("[]").isdigit() for key in keys)
+
+
+def _place_of(item: Item, pattern: Path) -> str:
+    """The place of an item with "*" for keys in which the joined items differ."""
+    if len(item.path) != len(pattern):
+        return "".join(pattern).lstrip("./")
+    where, end = "", 0
+    for name, like in zip(item.path, pattern, strict=True):
+        begin = item.where.find(name[1:], end)
+        if begin < 0:
+            return "".join(pattern).lstrip("./")
+        where += item.where[end:begin] + like[1:]
+        end = begin + len(name) - 1
+    return where
 
 
 def _kind_of(item: Entry) -> str:

@@ -34,81 +34,27 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind(
-        "log-density",
-        "log densities",
-        "medium",
-        "log densities are in the file",
+    _Kind("log-density", "log densities", "medium", "log densities are in the file",
         "they are linear in totals of the data: with the model, they give the number of records and their moments, "
-        "usually to the last digit",
-        "the model and its prior",
-        "drop {where}",
-    ),
-    _Kind(
-        "energy",
-        "energies",
-        "low",
-        "energies are in the file",
-        "they are minus log densities plus kinetic noise",
-        "the model and its prior",
-        "drop {where}",
-    ),
-    _Kind(
-        "log-likelihood",
-        "log likelihoods",
-        "high",
-        "pointwise log likelihoods are in the file",
-        "with the model, every record can be solved for from its own column",
-        "the model",
-        "drop {where}: publish its sums (elpd, p_loo) instead",
-    ),
-    _Kind(
-        "predictive",
-        "predictions",
-        "medium",
-        "predictive draws are in the file",
-        "with the model, each column gives the covariates of its record, with errors",
-        "the model",
-        "drop {where}",
-    ),
-    _Kind(
-        "draws",
-        "draws",
-        "low",
-        "the draws themselves are in the file",
-        "with the model, they give the number of records and their moments with errors; where a parameter belongs to a "
-        "person or a group, that unit's own data",
-        "the model and its prior",
-        DROP_DRAWS,
-    ),
-    _Kind(
-        "prior predictive",
-        "",
-        "medium",
-        "prior predictive draws are in the file",
-        "made with the private design, each column gives the covariates of its record, with errors",
-        "the model",
-        "drop {where}",
-    ),
-    _Kind(
-        "gradient",
-        "gradients",
-        "medium",
-        "gradients of the log density are in the file",
-        "each is linear in totals of the data",
-        "the model and its prior",
-        "drop {where}",
-    ),
-    _Kind(
-        "warm-up values",
-        "",
-        "medium",
-        "warm-up values that can be attacked with a model are in the file",
-        "they reveal as much as the same values at the posterior draws",
-        "the model and its prior",
-        "drop {where}",
-    ),
-)
+        "usually to the last digit", "the model and its prior", "drop {where}"),
+    _Kind("energy", "energies", "low", "energies are in the file", "they are minus log densities plus kinetic noise",
+        "the model and its prior", "drop {where}"),
+    _Kind("log-likelihood", "log likelihoods", "high", "pointwise log likelihoods are in the file",
+        "with the model, every record can be solved for from its own column", "the model",
+        "drop {where}: publish its sums (elpd, p_loo) instead"),
+    _Kind("predictive", "predictions", "medium", "predictive draws are in the file",
+        "with the model, each column gives the covariates of its record, with errors", "the model", "drop {where}"),
+    _Kind("draws", "draws", "low", "the draws themselves are in the file",
+        "with the model, they give the number of records and their moments with errors; where a parameter belongs "
+        "to a person or a group, that unit's own data", "the model and its prior", DROP_DRAWS),
+    _Kind("prior predictive", "", "medium", "prior predictive draws are in the file",
+        "made with the private design, each column gives the covariates of its record, with errors", "the model",
+        "drop {where}"),
+    _Kind("gradient", "gradients", "medium", "gradients of the log density are in the file",
+        "each is linear in totals of the data", "the model and its prior", "drop {where}"),
+    _Kind("warm-up values", "", "medium", "warm-up values that can be attacked with a model are in the file",
+        "they reveal as much as the same values at the posterior draws", "the model and its prior", "drop {where}"),
+)  # fmt: skip
 DRAWS = "draws"
 
 

@@ -5,7 +5,7 @@ counts. They follow from `n_left / n_node = (m_node - m_right) / (m_left - m_rig
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ _CLOSE = 1e-9  # rounding of means and sums of squares, relative to the response
 _WHOLE = 1e-5  # rounding of counts that are computed from means, in records
 _MOST = 100_000  # largest number of records of a tree, and of records in a leaf that are listed one by one
 _TRIED = 64  # number of shares with which candidate counts are filtered, and of candidates that are then checked
+_FEWEST_TREES = 5  # fewer lists of daughters may be something else
 _FEWEST_LEAVES = 20  # with fewer leaves, all counts could be multiples of the same number by chance
 
 
@@ -276,3 +277,66 @@ def _shares(tree: Tree) -> np.ndarray:
         left_share = (tree.value[k] - tree.value[b]) / (tree.value[a] - tree.value[b])
         shares[a], shares[b] = shares[k] * left_share, shares[k] * (1 - left_share)
     return shares
+
+
+def lists_of_trees(entries: Iterable[Entry]) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+    """Lists of trees by the place of their container: which nodes are leaves, and a value of each node.
+
+    A tree is two arrays of daughters, counted from zero or one, and an array of numbers that are no positions.
+    """
+    by_tree: dict[str, dict[str, list[np.ndarray]]] = {}
+    for entry in entries:
+        for leaf in entry.leaves if entry.kind == "array" else ():
+            place = next(
+                (k for k, (one, all_) in enumerate(zip(leaf.path, _pattern(entry), strict=False)) if one != all_), 0
+            )
+            owner = entry.where.partition("*")[0].rstrip("/").rpartition("/")[0] + "/"
+            by_tree.setdefault(owner, {}).setdefault(leaf.path[place], []).append(np.ravel(leaf.values))
+    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for owner, trees in by_tree.items():
+        read = [tree for arrays in trees.values() if (tree := _of_arrays(arrays)) is not None]
+        if len(read) == len(trees) >= _FEWEST_TREES:
+            found[owner] = read
+    return found
+
+
+def _pattern(entry: Entry) -> list[str]:
+    first, others = entry.leaves[0].path, entry.leaves[1:]
+    return [name if all(len(o.path) > k and o.path[k] == name for o in others) else "" for k, name in enumerate(first)]
+
+
+def _of_arrays(arrays: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    for k, left in enumerate(arrays):
+        for right in arrays[k + 1 :]:
+            if left.dtype.kind not in "iuf" or right.dtype.kind not in "iuf" or len(left) != len(right):
+                continue
+            down, up = (np.where(v > 0, v, -1).astype(float) for v in (left, right))
+            others = [v for v in arrays if v is not left and v is not right and len(v) == len(left) > 1]
+            numbers = [v for v in others if v.dtype.kind == "f" and len(np.unique(v)) > len(v) / 2]
+            if numbers and _is_tree(down, up):
+                return down < 0, numbers[0]
+    return None
+
+
+def single_leaves(entries: Iterable[Entry]) -> tuple[int, np.ndarray]:
+    """The number of leaves with one record, and their values if they are single numbers."""
+    by_place = {p.where: np.asarray(p.values) for p in entries if p.kind == "array"}
+    count, leaf_values = 0, []
+    for single, values in _nodes(by_place):
+        count += int(single.sum())
+        if values is not None and values.size == single.size:
+            leaf_values.append(values.ravel()[single])
+    return count, np.concatenate(leaf_values) if leaf_values else np.zeros(0)
+
+
+def _nodes(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    for where, samples in by_place.items():
+        nodes = where.rpartition("/")[0]
+        if where.endswith("/n_node_samples"):
+            left, values = by_place.get(f"{nodes}/left_child"), by_place.get(f"{nodes.rpartition('.')[0]}.values")
+            if left is not None and left.shape == samples.shape:
+                yield (left < 0) & (samples == 1), values
+        elif where.endswith("/count") and f"{nodes}/is_leaf" in by_place:
+            leaf = by_place[f"{nodes}/is_leaf"]
+            if leaf.shape == samples.shape:
+                yield (leaf > 0) & (samples == 1), None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
+from bayesrecon.posteriors.roles import is_option
 
 _LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # largest number of characters, nested calls and nodes
 _INFIX = {
@@ -14,22 +15,6 @@ _INFIX = {
 }  # fmt: skip
 _OTHER = {"!", "if", "for", "while", "repeat", "break", "next", "function", "[<-", "[[<-", "$<-", "@<-", "..."}
 _CLOSED = {"(": ")", "{": "}", "[": "]", "[[": "]]"}
-WORDS = frozenset(
-    {
-        "gaussian", "binomial", "poisson", "gamma", "quasi", "quasibinomial", "quasipoisson", "identity", "logit",
-        "log", "probit", "cloglog", "inverse", "sqrt", "cauchit", "ML", "REML", "GCV.Cp", "fREML", "qr", "glm.fit",
-        "lm.fit", "efron", "breslow", "exact", "anova", "class", "exp", "response", "link", "terms", "na.omit",
-        "na.exclude", "na.pass", "na.fail", "contr.treatment", "contr.sum", "contr.helmert", "contr.poly", "numeric",
-        "factor", "logical", "ordered", "character", "matrix", "list", "double", "integer", "function", "tp", "cr",
-        "cs", "ps", "re", "fs", "ts", "gp", "te", "ti", "port", "plinear", "default", "bobyqa", "nloptwrap",
-        "Nelder_Mead", "regression", "classification", "unsupervised", "right", "left", "counting", "interval",
-        "log-log", "plain", "kaplan-meier", "fleming-harrington", "standard", "magic", "outer", "newton", "UBRE",
-        "GCV", "optimizer", "sampling", "optimizing", "meanfield", "fullrank", "NUTS", "diag_e", "normal", "student_t",
-        "cauchy", "gaussian_prior", "mcmc", "default prior", "user",
-    }
-)  # fmt: skip
-"""Texts that are options of R's functions. Other texts in code may come from the user."""
-
 _SYMBOL = re.compile(r"[A-Za-z.][\w.]{0,63}")
 _DIGITS = 4  # largest number of digits of a constant that was typed
 _MOST_CONSTANTS = 20
@@ -42,7 +27,7 @@ class Code:
     Attributes:
         text: the code as it would be typed, shortened if it is long.
         odd: nodes in it that are not code: vectors, lists, environments.
-        plain: whether it consists of names, options of R's functions and a few short numbers.
+        plain: whether it consists of names, words such as options and a few short numbers.
     """
 
     text: str = ""
@@ -129,7 +114,7 @@ def _call(objects: RObjects, at: int, depth: int) -> list[tuple[int, int] | str]
 def _constant(objects: RObjects, at: int, kind: str) -> tuple[str, bool]:
     if kind == "text":
         text = objects.texts(at)[0]
-        return f'"{text}"', text in WORDS or not text
+        return f'"{text}"', is_option(text) or not text
     value = np.ravel(objects.numbers(at)).astype(float)
     text = ", ".join(f"{v:.15g}" for v in value)
     digits = len(text.lower().split("e")[0].replace(".", "").strip("-0")) if len(value) else 0

@@ -43,19 +43,6 @@ REASONS: Mapping[str, str] = {
 }
 """Why estimates of a class are not attacked as a table."""
 
-CLASSES = frozenset(FITS) | {
-    "data.frame", "factor", "ordered", "formula", "terms", "qr", "family", "omit", "exclude", "Surv", "table",
-    "matrix", "array", "list", "numeric", "integer", "character", "logical", "function", "name", "call", "lme4",
-    "stats", "base", "methods", "Matrix", "survival", "survfitcox", "rstan", "brms", "rstanarm", "dgCMatrix",
-    "dsCMatrix", "dgeMatrix", "dtCMatrix", "tbl_df", "tbl", "randomForest.formula", "mgcv.smooth", "tprs.smooth",
-    "coxph.null", "merModLmerTest", "draws", "rvar", "stanmodel", "cxxdso", "stan_ad", "brmsformula", "bform",
-    "brmsterms", "brmsprior", "brmsstanmodel", "POSIXct", "POSIXt", "Date", "difftime", "merPredD", "lmerResp",
-    "glmResp", "rePos", "lmResp", "dist", "hclust", "coxph.penal", "survreg.dist", "AsIs", "poly", "basis", "ns",
-    "bs", "shinystan", "numeric_version", "package_version", "sampleCov", ".environment", "refClass", "environment",
-    "refObjectGenerator", "vctrs_vctr", "vctrs_list_of",
-}  # fmt: skip
-"""Names of classes and packages that objects of these fits have."""
-
 RECORDS = {
     "residuals", "fitted.values", "fitted", "linear.predictors", "linear.predictor", "weights", "prior.weights",
     "working.weights", "y", "x", "model", "data", "frame", "hat", "leverages", "offset", "na.action", "where",
@@ -104,17 +91,3 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "kmeans": dict.fromkeys(("size", "centers", "withinss", "tot.withinss", "totss", "betweenss"), TOTAL),
     "prcomp": {**dict.fromkeys(("center", "scale", "rotation", "sdev"), TOTAL), "x": RECORD},
 }  # fmt: skip
-
-FAMILIES = frozenset(
-    {
-        "acat", "asym_laplace", "bernoulli", "beta", "beta_binomial", "binomial", "categorical", "com_poisson", "cox",
-        "cratio", "cumulative", "custom", "dirichlet", "dirichlet2", "discrete_weibull", "exgaussian", "exponential",
-        "frechet", "gamma", "gaussian", "gen_extreme_value", "geometric", "hurdle_gamma", "hurdle_lognormal",
-        "hurdle_negbinomial", "hurdle_poisson", "info", "inverse.gaussian", "logistic_normal", "lognormal",
-        "multinomial", "negbinomial", "negbinomial2", "poisson", "shifted_lognormal", "skew_normal", "sratio",
-        "student", "von_mises", "weibull", "wiener", "zero_inflated_asym_laplace", "zero_inflated_beta",
-        "zero_inflated_beta_binomial", "zero_inflated_binomial", "zero_inflated_negbinomial", "zero_inflated_poisson",
-        "zero_one_inflated_beta",
-    }
-)  # fmt: skip
-"""Distributions that brms knows, a list of which lies in each of its fits."""

@@ -12,13 +12,26 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.estimates import estimates_of
-from bayesrecon.posteriors.r.known_names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
+from bayesrecon.posteriors.r.known_names import BY_CLASS, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
 from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
-from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import (
+    CODE,
+    CUT,
+    DESIGN,
+    ESTIMATE,
+    LEAF,
+    RECORD,
+    SEED,
+    STRUCTURE,
+    TABLE,
+    TIMES,
+    TOTAL,
+    is_name_of_code,
+    is_option,
+)
 from bayesrecon.posteriors.siblings import joined
 from bayesrecon.untrusted.guarded import asked
 from bayesrecon.untrusted.r_file import read_r
@@ -177,11 +190,12 @@ def entries_of(walk: PlaceWalk, roles: Mapping[int, str]) -> tuple[list[Entry], 
 
 
 def _path(walk: PlaceWalk, place: Place | None) -> tuple[str, ...]:
-    """The path of a place, as in `Entry`: elements of what has no class are keys."""
+    """The path of a place, as in `Entry`: elements without names, or of what has no class, are keys."""
     names: list[str] = []
     while place is not None:
         above = place.parent
-        key = above is not None and not place.slot and above.kind in KEYED and not walk.objects.classes(above.node)
+        key = above is not None and not place.slot and above.kind in KEYED
+        key = key and (not place.named or not walk.objects.classes(above.node))
         names.append(f"{'/' if key else '.'}{place.name}")
         place = above
     return tuple(reversed(names))
@@ -276,6 +290,7 @@ def _is_counted(labels: np.ndarray) -> bool:
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
+_MOST_WORDS = 8  # largest number of options in one vector
 _MOST_PATTERN = 400  # largest size of the table of variables and terms
 
 
@@ -300,7 +315,7 @@ _PATTERNS = {
 }  # fmt: skip
 """Checks of numbers by their name: only those that pass are taken as structure."""
 
-_INHERITED = {RECORD, LEAF, CUT, TIMES, TOTAL}
+_INHERITED = {RECORD, TABLE, LEAF, CUT, TIMES, TOTAL}
 """Roles that all parts of an object have, whatever their names are."""
 
 _FEWEST = 5  # smallest number of records for which a length says that there is one entry per record
@@ -355,8 +370,9 @@ def _role(objects: RObjects, place: Place, classes: tuple[str, ...], inside: str
     if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
         return by
     if "data.frame" in classes and not _NEVER_FRAMES & set(classes):
-        return RECORD
-    if name in RECORDS:
+        return RECORD if inside else TABLE
+    around = () if place.parent is None else objects.classes(place.parent.node)
+    if name in RECORDS and (inside or (around and "data.frame" not in around)):
         return RECORD
     if not inside:
         return ""
@@ -380,9 +396,9 @@ def _is_structure(objects: RObjects, place: Place) -> bool:
     """Whether values say nothing about records: names of classes, options of functions, a single truth value."""
     node, kind = place.node, place.kind
     if kind == "text":
-        known = CLASSES if place.name in ("class", "package") else WORDS
+        known = is_name_of_code if place.name in ("class", "package") else is_option
         texts = objects.texts(node)
-        return (len(texts) <= 12 and all(text in known for text in texts)) or set(texts) <= FAMILIES
+        return len(texts) <= _MOST_WORDS and all(map(known, texts))
     if kind == "logical":
         return objects.size(node) == 1
     if kind in ("integer", "double") and place.name in _PATTERNS and objects.size(node) <= _MOST_PATTERN:
@@ -395,7 +411,7 @@ def _is_structure(objects: RObjects, place: Place) -> bool:
 
 
 def _is_package(text: str) -> bool:
-    return text.removeprefix("package:") in CLASSES or all(part.isdecimal() for part in text.split("."))
+    return is_name_of_code(text.removeprefix("package:")) or all(part.isdecimal() for part in text.split("."))
 
 
 def known_class(objects: RObjects, node: int) -> str:

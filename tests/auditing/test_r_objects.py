@@ -397,7 +397,7 @@ def test_a_name_clears_nothing(tmp_path, name):
     values = r_written.doubles(*np.round(PATIENTS["age"]))
     path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
     findings, _ = run_plain_channels(Look(read_contents(path)))
-    assert [(f.severity, f.where) for f in findings] == [("high", (f"object/{name}",))]
+    assert [(f.severity, f.where) for f in findings] == [("medium", (f"object/{name}",))]
 
 
 def test_a_removed_table_is_still_in_the_environment_of_its_terms():

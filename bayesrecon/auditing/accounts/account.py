@@ -17,6 +17,7 @@ from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_nam
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
 from bayesrecon.auditing.short_text import places, short
+from bayesrecon.auditing.vouchers import Subject
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
@@ -47,6 +48,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
     waiting = {where for n in untried for where in n.where}
     variables = {v.where: v for v in contents.variables}
     by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.reported, "opened")}
+    vouched = Subject(contents).vouched
     result: list[Account] = []
     constants: list[Account] = []
     for entry in inventory(contents):
@@ -61,7 +63,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
         elif where in by_place:
             kind = by_place[where]  # type: ignore[assignment]
         else:
-            kind = _other(look, entry)
+            kind = "structure" if entry.where in vouched else _other(look, entry)
         account = Account(entry, kind)
         if (kind == "unrecognised" and _is_constant(entry, variables.get(where))) or (
             kind == "structure" and isinstance(entry, Part) and is_measured(entry)
@@ -204,8 +206,6 @@ def _other(look: Look, entry: Entry) -> Kind:
     if entry.kind == "attribute":
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
         return "structure" if is_known(name, entry.values) else "unrecognised"
-    if entry.kind == "array":
-        return "structure" if structure_of(entry.values) else "unrecognised"
     return "unrecognised"
 
 

@@ -1,23 +1,31 @@
 """Imports that loading a file of saved objects would make: known parts of models, code that runs, or unknown ones."""
 
 import re
+import sys
 from typing import Literal
 
 Import = Literal["model", "code", "unknown"]
 
-_CODE = frozenset(
+_DATA = frozenset(
     str.split(
         """
-        os posix nt subprocess sys importlib imp runpy pty socket shutil ctypes code codeop webbrowser pickle
-        _pickle cPickle marshal types cloudpickle dill pip asyncio multiprocessing threading _thread tempfile urllib
-        http ftplib smtplib telnetlib requests commands popen2 signal timeit pdb bdb cProfile profile trace doctest
-        unittest distutils setuptools platform inspect ast gc atexit sched concurrent posixpath ntpath glob
-        fileinput io _io zipimport pkgutil pydoc rlcompleter antigravity idlelib lib2to3 venv ensurepip sqlite3
-        xmlrpc wsgiref cgi nturl2path linecache tkinter turtle sympy IPython torch.hub torch.utils.cpp_extension
-        torch.jit torch._inductor torch.distributed numpy.testing numpy.f2py numpy.distutils pandas.io
-        pandas.core.computation pandas.eval scipy._lib._testutils sklearn.utils._testing sklearn.datasets
-        joblib.memory joblib.parallel statsmodels.tools._testing jax numpyro cupy keras tensorflow transformers
-        huggingface_hub
+        array abc collections copyreg copy_reg _codecs datetime decimal _decimal enum fractions itertools numbers
+        pathlib random re string uuid weakref zoneinfo
+        """
+    )
+)
+"""Modules of the standard library whose classes and functions only make values."""
+
+_HARMLESS = {("types", "SimpleNamespace"), ("types", "MappingProxyType")}
+
+_CODE = sys.stdlib_module_names - _DATA | frozenset(
+    str.split(
+        """
+        posix nt imp cPickle commands popen2 distutils cloudpickle dill pip setuptools sympy IPython jax numpyro cupy
+        keras tensorflow transformers huggingface_hub torch.hub torch.utils.cpp_extension torch.jit torch._inductor
+        torch.distributed numpy.testing numpy.f2py numpy.distutils pandas.io pandas.core.computation pandas.eval
+        scipy._lib._testutils sklearn.utils._testing sklearn.datasets joblib.memory joblib.parallel
+        statsmodels.tools._testing
         """
     )
 )
@@ -47,14 +55,13 @@ _BUILTINS = frozenset(
     )
 )
 
-_LIBRARIES = frozenset(
+_LIBRARIES = _DATA | frozenset(
     str.split(
         """
         numpy scipy pandas sklearn statsmodels joblib torch torchvision xgboost lightgbm catboost lifelines patsy
-        formulaic category_encoders imblearn skops xarray arviz arviz_base pymc pytensor collections copyreg
-        copy_reg _codecs datetime decimal fractions pathlib uuid zoneinfo dateutil pytz enum string re array
-        narwhals pyarrow interface_meta mlxtend hdbscan umap pygam linearmodels autograd sortedcontainers
-        dateutil.tz itertools random weakref abc numbers feature_engine
+        formulaic category_encoders imblearn skops xarray arviz arviz_base pymc pytensor dateutil pytz narwhals pyarrow
+        interface_meta mlxtend hdbscan umap pygam linearmodels autograd sortedcontainers feature_engine emcee bilby
+        cobaya zeus dynesty nautilus ultranest getdist astropy
         """
     )
 )
@@ -66,7 +73,7 @@ _FUNCTIONS = re.compile(
     r"|deque|_restore_array|py_buffer|type_for_alias|array|_array_reconstructor|count|recarray|matrix|masked_array"
     r"|csr_\w+|csc_\w+|coo_\w+|lil_\w+|dok_\w+|dia_\w+|bsr_\w+|\w+_gen|\w+_frozen|interp1d|nan_euclidean_distances"
     r"|_unserialize|_create_parametrization|device|Size|__set_state__|float(16|32|64)|u?int(8|16|32|64)|bool_?|str_|object_"
-    r"|get_interval_accessors|cKDTree|_\w+_scorer|set|frozenset|date|time|timedelta|timezone|_timezone|tzutc|utc|_UTC|partial"
+    r"|get_interval_accessors|cKDTree|_\w+_scorer|set|frozenset|date|datetime|time|timedelta|timezone|_timezone|tzutc|utc|_UTC|partial"
     r"|_pickle_\w+|unpickle_\w+|_unpickle_\w+|_from_arrays|(complex|float)\d*|extension"
 )
 
@@ -85,6 +92,8 @@ def kind_of_import(module: str, name: str, called: bool) -> Import:
     if module in ("builtins", "__builtin__"):
         return "model" if name in _BUILTINS else "code"
     roots = {".".join(module.split(".")[:k]) for k in range(1, module.count(".") + 2)} | {f"{module}.{parts[0]}"}
+    if (module, name) in _HARMLESS:
+        return "model"
     if roots & _CODE or set(parts) & (_DOES | _CODE - _LIBRARIES):
         return "code"
     if len(parts) > 1 or not roots & _LIBRARIES:

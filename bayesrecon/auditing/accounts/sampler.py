@@ -87,7 +87,8 @@ KNOWN: dict[str, Check] = {
     ),
     **dict.fromkeys(("diverging", "divergent", "is_divergent", "has_divergence"), _seldom),
     **dict.fromkeys(("tune", "tuning"), _ended),
-    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning", "reach_max_depth"), _FLAG),
+    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "reach_max_depth"), _seldom),
+    "is_turning": lambda v: _seldom(v) or _seldom(1 - v),  # a trajectory ends in no other way unless it is very long
     **dict.fromkeys(
         ("n_steps", "n_leapfrog", "leapfrogs_taken", "num_steps", "tree_size", "num_integration_steps", "divergences"),
         _COUNT,

@@ -1,6 +1,6 @@
 """Settings of saved objects: values that describe how a model was made and reveal nothing about its data.
 
-A setting is recognised by its value: a switch, a number with few digits, an option of a known library, or a plausible
+A setting is recognised by its value: a switch, a number with few digits, a word, or a plausible
 column name.
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
 from bayesrecon.posteriors.contents import Entry, Part
+from bayesrecon.posteriors.roles import is_option
 
 _DIGITS = 3
 """Largest number of significant digits of a setting that a person chose, such as a penalty or a tolerance."""
@@ -21,46 +22,6 @@ _MOST_LABELS = 20
 
 _PROSE, _NUMBERS = 20_000, 0.05
 """Smallest length of a stored docstring, and the largest share of digits in it."""
-
-_WORDS = frozenset(
-    str.split(
-        """
-        NONE SOFTMAX LOGISTIC BRANCH_LEQ LEAF RBF LINEAR POLY SIGMOID ai.onnx ai.onnx.ml skl2onnx variable
-        output_label output_probability probabilities next next_in next_out scan_out absolute_error aic all_at_once
-        arpack auto average balanced balanced_subsample ball_tree bayes best best-first bic binary brute bsr C
-        c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu cuda cyclic deprecated deviance diag
-        drop dpmm dense depthwise deflation depthfirst discretize distance elkan empirical entropy epanechnikov
-        epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro false falseneg fast fit float32
-        float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini goss gpu hinge hist huber ignore
-        identity if_binary identity_link indicator infrequent_if_exist infrequent int32 int64 invscaling IRLS
-        isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans kmeans_plusplus ksvd l1 l1_ratio l2 lapack
-        lar lars lasso_cd lasso_lars last lbfgs least_squares learning_rate liblinear linear loguniform lloyd log
-        log2 log_loss logistic logit logloss lossguide lstsq lsqr manhattan max mean median micro minkowski min mle
-        MLE mse MSE mae MAE multi:softmax multi:softprob multilabel multiclass multinomial ml newton newton-cg
-        newton-cholesky newton-raphson nan neg_log_loss neg_mean_absolute_error neg_mean_squared_error
-        neg_root_mean_squared_error nipals nm none nonrobust normal numeric numpy oas objective ols onehot
-        onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough pca PCA perceptron pinv poisson poly
-        polynomial poly_only powell precision precomputed predict predict_proba decision_function prefit python
-        quantile r2 raise random random_from_data randomized rbf recall reg:logistic reg:squarederror
-        binary:logistic regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale sequential sgd
-        sigmoid softmax softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt
-        squared_epsilon_insensitive squared_error squared_hinge squared_loss standardize standard std stratified
-        string strict svd tanh tied toeplitz tree tree_based true truncate uniform unit-variance univariate valid
-        value values vamp var w walk ward warn weight weighted yeo-johnson box-cox most_frequent constant x y k z id
-        l1_cvxopt adam adamw Adam SGD average_precision accuracy gain total_gain cover approx both complete single
-        arbitrary-variance logcosh cube hamming nan_euclidean euclidean_distances epsilon scott silverman tophat
-        cosine_similarity estimate breslow efron breslow_efron right left interval conditional additive fhat strata
-        baseline unpenalized dart rf plain cpu:0 none_ unknown mixed raw column_or_1d english word char char_wb
-        utf-8 content raw_values k_fold cross_val float int str bool object csr csc dataframe array series index
-        utf8 strict_ na NA NaN missing training cv all joblib loky threading multiprocessing sequential_ concat
-        averaged_inverted_cdf remainder prior fmin_l_bfgs_b one_vs_rest from_dtype covariance_eigh continuous np
-        MT19937 PCG64 PCG64DXSM Philox SFC64 2*n_jobs pt tf mlx unsupervised supervised log-log kaplan-meier
-        Fleming-Harrington KM_estimate NA_estimate passthrough_ REML reml ML pandas_ polars loss token_pattern
-        default newton_raphson bfgs ncg basinhopping minimize lm approx_inference dogleg
-        """
-    )
-)
-"""Options of scikit-learn, statsmodels, XGBoost, LightGBM, lifelines and torch."""
 
 _TYPE = re.compile(r"[<>|=]?[biufcSUOVmM?]?\d{0,3}")
 _COUNT = re.compile(r"_?n_\w+|\w*iter\w*|\w*random_state|\w*count\w*|t_|no_improvement_count|_no_improvement_count")
@@ -74,10 +35,6 @@ _OF_NAMES = re.compile(
     r"|_init_keys|\(columns\)|\(names\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
     r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|duration_col|event_col"
     r"|_estimate_name|_estimation_method|_method|_class_name|weights_col|cluster_col)"
-)
-_SENTENCES = (
-    "Standard Errors assume that the covariance matrix of the errors is correctly specified.",
-    "cov_type",
 )
 _LAST = re.compile(r"[./]")
 
@@ -147,10 +104,9 @@ def _attribute(name: str, value: object) -> bool:
     if not isinstance(value, str):
         return False
     if (
-        value in _WORDS
+        is_option(value)
         or _TYPE.fullmatch(value)
         or is_date(value)
-        or value in _SENTENCES
         or _VERSION.fullmatch(value)
         or is_known(name, value)
     ):
@@ -162,8 +118,6 @@ def _attribute(name: str, value: object) -> bool:
 
 def _labels(name: str, values: np.ndarray) -> bool:
     texts = [str(v) for v in np.ravel(np.asarray(values))]
-    if all(t in _WORDS or not t for t in texts):
-        return True
     kind = kind_of_labels(values)
     if _OF_NAMES.fullmatch(name):
         return kind in ("positions", "words") and all(map(_is_name, texts)) and not odd_names(texts)
@@ -173,7 +127,7 @@ def _labels(name: str, values: np.ndarray) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    if text in _WORDS or not text:
+    if is_option(text) or not text:
         return True
     return bool(_PLAIN_NAME.fullmatch(text)) and not odd_names(re.split(r"[~+*: ]+", text))
 

@@ -1,5 +1,6 @@
 """Texts, names and labels: which describe how a file was made, which number its entries, and which may be personal."""
 
+import calendar
 import json
 import math
 import re
@@ -24,13 +25,17 @@ _LIBRARIES = {
     "pystan", "rstan", "rstanarm", "stan", "tfp", "xarray", "zeus",
 }  # fmt: skip
 _SAMPLERS = {"nuts-rs", "nuts", "hmc", "mclmc"}
-_SETTINGS = 60  # largest number of numbers among a sampler's settings, each with few digits
+_SETTINGS, _IN_LIST = 60, 3  # largest number of numbers among a sampler's settings, each with few digits, and in a list
+_CHOSEN = 3  # largest number of digits of a number that a person chose
 _LANGUAGES = {"python", "r", "julia", "stan"}
 _LICENCES = re.compile(
     r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
     r"gpl(v?\d|-\d\.\d)?|odbl|odc-by|public domain|pddl)", re.IGNORECASE
 )  # fmt: skip
-_UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
+_UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(([ ./*^]|\*\*)?(-?\d|[a-zA-Zµμ°%]{1,4}-?\d?)){0,3}")
+_DOI = re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}")
+_HISTORY = re.compile(r"\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}: (?!(.*\d[.,]\d){4})[^@]{1,400}")
+_COMMIT = re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
 _WHOLE, _DECIMAL = re.compile(r"\d+"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
@@ -70,8 +75,11 @@ def _number(low: float, high: float, whole: bool = False) -> Check:
     return check
 
 
-def _settings(value: object, most: int = 4) -> bool:
-    """Whether a value is a JSON object of a few plain constants, as this package and nutpie write for their models."""
+def _settings(value: object, most: int = 4, listed: int = 4) -> bool:
+    """Whether a value is a JSON object of a few plain constants, as this package and nutpie write for their models.
+
+    Keys that differ only in their numbers, such as `a1` to `a60`, are no names of settings.
+    """
     try:
         content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
     except (ValueError, RecursionError):
@@ -81,10 +89,14 @@ def _settings(value: object, most: int = 4) -> bool:
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
-            if not all(_IDENTIFIER.fullmatch(k) for k in item):
+            if not all(_IDENTIFIER.fullmatch(k) for k in item) or len({k.rstrip("0123456789") for k in item}) < len(
+                item
+            ):
                 return False
             waiting += item.values()
         elif isinstance(item, list):
+            if len(item) > listed:
+                return False
             waiting += item
         elif isinstance(item, str):
             if not _IDENTIFIER.fullmatch(item):
@@ -121,9 +133,21 @@ def _fill(value: object) -> bool:
     )
 
 
+def _is_phrase(text: str) -> bool:
+    """Whether a text is a phrase that describes a variable: few digits, and words that are not all names."""
+    return sum(map(str.isdigit, text)) <= _MOST_DIGITS and not EMAIL.search(text) and not _PERSON.fullmatch(text)
+
+
 _library = _text(lambda t: t.lower().replace("-", "_") in _LIBRARIES)
 _version = _text(_VERSION.fullmatch, 24)
-_count = _number(0, 1e9, whole=True)
+_round = _number(-1e6, 1e6)
+
+
+def _count(value: object) -> bool:
+    """A count that a person chose has few digits."""
+    return _number(0, 1e9, whole=True)(value) and digits_of(float(np.ravel(value)[0])) <= _CHOSEN
+
+
 KNOWN: dict[str, Check] = {
     "arviz_version": _version,
     "created_at": _text(is_date),
@@ -144,30 +168,45 @@ KNOWN: dict[str, Check] = {
     "sampler_version": _version,
     "sampler_kind": _text(_IDENTIFIER.fullmatch, 24),
     "adaptation_kind": _text(_IDENTIFIER.fullmatch, 24),
-    "sampler_settings": lambda v: _settings(v, _SETTINGS) and _are_round(v),
+    "sampler_settings": lambda v: _settings(v, _SETTINGS, _IN_LIST) and _are_round(v),
     "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
     "bayesrecon_guaranteed": _is_mechanism,
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
-    "tuning_steps": _count,
-    "num_draws": _count,
-    "num_samples": _count,
-    "num_warmup": _count,
-    "thinning": _count,
+    **dict.fromkeys(("tuning_steps", "num_draws", "num_samples", "num_warmup", "thinning"), _count),
     "conventions": _text(_CONVENTIONS.fullmatch),
     "_fillvalue": _fill,
     "missing_value": _fill,
     "fill_value": _fill,
-    "scale_factor": _number(-1e6, 1e6),
-    "add_offset": _number(-1e12, 1e12),
+    "scale_factor": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
+    "add_offset": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
     "_ncproperties": _text(_BUILD.fullmatch, 160),
-    "doi": _text(re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,9}/[\w.();/:-]{1,48}").fullmatch, 96),
+    "doi": _text(
+        re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}").fullmatch, 96
+    ),
     "license": _text(_LICENCES.fullmatch),
     "licence": _text(_LICENCES.fullmatch),
+    **dict.fromkeys(
+        ("commit", "git_commit", "revision", "sha"), _text(re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}").fullmatch)
+    ),
+    **dict.fromkeys(("long_name", "standard_name", "title"), _text(_is_phrase, 100)),
+    "history": _text(lambda t: all(map(_HISTORY.fullmatch, t.splitlines())), 4000),
+    **dict.fromkeys(("elpd", "elpd_loo", "elpd_waic", "p_loo", "p_waic", "looic", "waic"), _number(-1e12, 1e12)),
     "units": _text(_UNIT.fullmatch, 24),
     "unit": _text(_UNIT.fullmatch, 24),
 }
 """Known attributes, each with a test of its value."""
+
+
+def are_versions(values: object) -> bool:
+    """Whether texts, or a text with commas, are versions of packages, most of them with three numbers or more.
+
+    >>> are_versions("0.4.2, 1.12.0, 3.1"), are_versions("41.7, 17.25, 63.1")
+    (True, False)
+    """
+    texts = values.split(", ") if isinstance(values, str) else [str(v) for v in np.ravel(np.asarray(values))]
+    numbers = [text.count(".") for text in texts if _VERSION.fullmatch(text)]
+    return len(numbers) == len(texts) > 1 and sum(n > 1 for n in numbers) > len(texts) / 2
 
 
 def is_known(name: str, value: object) -> bool:
@@ -176,9 +215,11 @@ def is_known(name: str, value: object) -> bool:
     >>> is_known("arviz_version", "0.23.4"), is_known("arviz_version", "41, 63, 17"), is_known("note", "0.23.4")
     (True, False, False)
     """
-    check = KNOWN.get(name.lower())
+    check = KNOWN.get(name.lower()) or (_version if name.lower().endswith("version") else None)
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "US":
         value = str(value.reshape(-1)[0])
+    if isinstance(value, str) and hasattr(np.random, value):  # the name of a generator
+        return True
     return check is not None and bool(check(value))
 
 
@@ -205,7 +246,7 @@ def kind_of_labels(values: np.ndarray) -> Labels:
             return "e-mail addresses"
         numbers = _as_numbers(texts)
         if numbers is None:
-            if _are_numbered(texts):
+            if _are_numbered(texts) or _are_of_calendar(texts):
                 return "positions"
             coded = sum(bool(_CODE.fullmatch(t)) for t in texts)
             return "identifiers" if 2 * coded > len(texts) else "words"
@@ -231,6 +272,33 @@ def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
         return None
 
 
+_SEASON = re.compile(r"(\d{4})[/-](\d{2}|\d{4})")
+_MONTHS = {name.lower(): k for names in (calendar.month_name, calendar.month_abbr) for k, name in enumerate(names) if k}
+
+
+def _are_of_calendar(texts: Sequence[str]) -> bool:
+    """Whether labels are months, seasons such as 1990/91, or dates at equal steps of days or months.
+
+    >>> _are_of_calendar(["1990/91", "1991/92"]), _are_of_calendar(["1950-03-11", "1962-08-30", "1971-01-02"])
+    (True, False)
+    """
+    if len(set(texts)) < len(texts):
+        return False
+    if all(t.lower() in _MONTHS for t in texts):
+        return True
+    seasons = [_SEASON.fullmatch(t) for t in texts]
+    if all(s and (int(s[1]) + 1) % 100 == int(s[2]) % 100 for s in seasons):
+        return True
+    try:
+        dates = [datetime.fromisoformat(t[:26]) for t in texts]
+    except ValueError:
+        return False
+    days = np.array([d.toordinal() * 86400 + d.hour * 3600 + d.minute * 60 + d.second for d in dates])
+    months = np.array([12 * d.year + d.month for d in dates])
+    steps = np.diff(days), np.diff(months) if len({d.day for d in dates}) == 1 else np.array([0, 1])
+    return len(texts) > 2 and any(len(set(step.tolist())) == 1 and step[0] != 0 for step in steps)
+
+
 def _are_numbered(texts: Sequence[str]) -> bool:
     """Whether labels are the same word followed by 0, 1, 2, ... or 1, 2, 3, ..."""
     parts = [_ENDING.fullmatch(t) for t in texts]
@@ -241,6 +309,19 @@ def _are_numbered(texts: Sequence[str]) -> bool:
     return len(words) == 1 and len(numbers) == len(texts) and numbers in (
         list(range(len(texts))), list(range(1, len(texts) + 1))
     )  # fmt: skip
+
+
+_PERSON = re.compile(r"[^\W\d_a-z][^\W\d_]+([ .,'-]{1,2}[^\W\d_]+){0,3}")  # words, the first one capitalised
+
+
+def are_names_of_people(texts: Sequence[object]) -> bool:
+    """Whether labels may be names of people: different capitalised words.
+
+    >>> are_names_of_people(["Mira Holt", "Jonas", "Emil Lorenz"]), are_names_of_people(["ward1", "ward2", "ward3"])
+    (True, False)
+    """
+    named = {str(t) for t in texts if _PERSON.fullmatch(str(t)) and any(c.islower() for c in str(t))}
+    return len(named) > 0.8 * len(texts)
 
 
 _NAME = re.compile(r"[^\W\d][\w.:|()\[\],\- /*^+~=']{0,79}")

@@ -4,12 +4,13 @@ import re
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.texts import EMAIL, PATH, is_known, kind_of_labels
+from bayesrecon.auditing.accounts.texts import EMAIL, PATH, are_versions, is_known, kind_of_labels
 from bayesrecon.auditing.decoded_values import layers
 from bayesrecon.auditing.inventory import Entry, attributes_of, texts_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_attribute_numbers
 from bayesrecon.auditing.short_text import short
+from bayesrecon.auditing.vouchers import Item, voucher_of
 from bayesrecon.posteriors.roles import CODE, STRUCTURE
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
@@ -63,7 +64,7 @@ def judge(name: str, value: object, look: Look) -> tuple[Severity | None, str]:
     column = look.named(value)
     if column:
         return "high", f"the private column {column}"
-    if is_known(name, value):
+    if is_known(name, value) or (isinstance(value, str) and are_versions(value)):
         return None, ""
     for part in layers(value):
         if isinstance(part, str):
@@ -71,7 +72,7 @@ def judge(name: str, value: object, look: Look) -> tuple[Severity | None, str]:
                 return "high", "an e-mail address"
             continue
         if part.dtype.kind in "biuf":
-            severity = of_attribute_numbers(part)
+            severity = None if voucher_of(Item("", part)) else of_attribute_numbers(part)
             if severity:
                 return severity, f"{part.size} numbers: rows of data?"
         elif part.size > 3:

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bayesrecon.auditing.accounts.comments import odd_lines
-from bayesrecon.auditing.accounts.texts import EMAIL, PATH
-from bayesrecon.auditing.decoded_values import layers
+from bayesrecon.auditing.accounts.texts import PATH
 from bayesrecon.auditing.look import Look, Plain
-from bayesrecon.auditing.severity import of_attribute_numbers
+from bayesrecon.auditing.plain.attributes import judge
 from bayesrecon.auditing.short_text import SHOW, short
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
@@ -28,19 +27,11 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 
 def _rows_in(look: Look, lines: Sequence[str]) -> list[tuple[Severity, str, str, str]]:
-    """E-mail addresses and rows of data in lines that CmdStan did not write."""
-    if not lines:
-        return []
-    needs, together = "nothing but the file", "\n".join(lines)
-    if any(EMAIL.search(line) for line in lines):
-        return [("high", "the comments hold an e-mail address", short(together), needs)]
-    for text in (*lines[:1000], together):
-        for part in layers(text):
-            column = look.named(part)
-            if column:
-                return [("high", f"the comments hold the private column {column}", short(text), needs)]
-            if not isinstance(part, str) and part.dtype.kind in "biuf" and of_attribute_numbers(part):
-                return [("high", f"the comments hold {part.size} numbers: rows of data?", short(text), needs)]
+    """What texts that CmdStan did not write hold: private columns, e-mail addresses, rows of data."""
+    for text in (*lines[:1000], "\n".join(lines)) if lines else ():
+        severity, what = judge("", text, look)
+        if severity == "high":
+            return [("high", f"the comments hold {what}", short(text), "nothing but the file")]
     return []
 
 

@@ -24,6 +24,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Findings on arrays that are constant or cyclic, and one on all constant scalars."""
     findings: list[Finding] = []
     singles: list[tuple[str, np.ndarray]] = []
+    rows = _whole_rows(look)
     for variable in look.contents.variables:
         if variable.group in DATA:
             continue
@@ -36,7 +37,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             singles.append((variable.where, values[0]))
             continue
         findings += _constant(look, variable, values[0], same)
-        cycles = [c for c in np.flatnonzero(~same) if _is_cyclic(values[:, c])]
+        together = values.shape[0] == len(rows) and values.shape[1] == 1 and len(np.unique(values)) == len(set(rows))
+        cycles = [c for c in np.flatnonzero(~same) if _is_cyclic(values[:, c], together)]
         if cycles:
             findings.append(_cycle(look, variable, values[:, cycles[0]], len(cycles)))
     findings += _constant_scalars(look, singles)
@@ -87,8 +89,24 @@ def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Fi
     )
 
 
-def _is_cyclic(series: np.ndarray) -> bool:
-    """Whether a series repeats its values as no sampler does: with a period, or with repeated real numbers."""
+def _whole_rows(look: Look) -> list[bytes]:
+    """Each draw of all scalars; empty if there is but one. Draws that were resampled repeat as a whole."""
+    scalars = [
+        v.values
+        for v in look.contents.group("posterior")
+        if v.per_draw and v.shape == () and v.values.dtype.kind == "f"
+    ]
+    if len(scalars) < 2:
+        return []
+    return [row.tobytes() for row in np.column_stack(scalars)]
+
+
+def _is_cyclic(series: np.ndarray, together: bool = False) -> bool:
+    """Whether a series repeats its values as no sampler does: with a period, or with repeated real numbers.
+
+    Args:
+        together: whether all scalars repeat together, as after resampling.
+    """
     finite = series[np.isfinite(series)]
     moved = finite[np.append(True, np.diff(finite) != 0)] if len(finite) else finite
     levels = np.unique(moved)
@@ -100,7 +118,7 @@ def _is_cyclic(series: np.ndarray) -> bool:
     # Rounded draws also repeat, but their values are neighbours on a grid.
     steps = np.diff(levels)
     on_grid = steps.min() > 0 and np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=1e-3)
-    return not integers and not on_grid and len(levels) <= _REPEATS * len(moved)
+    return not together and not integers and not on_grid and len(levels) <= _REPEATS * len(moved)
 
 
 def _has_period(series: np.ndarray) -> bool:

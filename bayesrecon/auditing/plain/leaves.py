@@ -7,12 +7,13 @@ import numpy as np
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import preview
-from bayesrecon.auditing.trees import Tree, of_classes, of_forest, of_rpart
+from bayesrecon.auditing.trees import Tree, lists_of_trees, of_classes, of_forest, of_rpart
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import LEAF
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _SHOWN = 3  # records whose bounds are listed
+_OFTEN, _FEWEST = 0.1, 8  # share of the trees in which a response recurs; fewest records with values beside the trees
 _FRAME, _FOREST = "frame/", "forest/"
 _AVERAGED = {"", "anova", "class"}
 """Methods of rpart whose leaves with one record contain its response. Rates are shrunk towards other records."""
@@ -45,7 +46,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             names = entries.get(f"{parent}ncat@names")
             trees = of_forest(arrays, [] if names is None else [str(v) for v in np.ravel(names.values)])
             findings += [f for f in [_forest(look, arrays, trees)] if f is not None]
-    return findings, []
+    lists = lists_of_trees(e for e in look.contents.entries if e.where not in look.reported)
+    return findings + [f for parent, trees in lists.items() if (f := _lists(look, parent, trees)) is not None], []
 
 
 def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
@@ -105,6 +107,35 @@ def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding 
     where = tuple(arrays[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
     text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes show; "
     return _finding(look, title, where, values, text + "; ".join(filter(None, examples)), ())
+
+
+def _lists(look: Look, parent: str, trees: list[tuple[np.ndarray, np.ndarray]]) -> Finding | None:
+    """A finding on a list of trees without the means of inner nodes, such as those of ranger.
+
+    The leaves that drew one record have its response, which is in leaves of many trees. Other means are in few.
+    """
+    leaves = [np.unique(np.round(value[is_leaf], 9)) for is_leaf, value in trees]
+    values, counts = np.unique(np.concatenate(leaves), return_counts=True)
+    often = values[counts >= max(2, _OFTEN * len(trees))]
+    column = look.named(values) or look.named(often)
+    severity = "high" if column else of_rows(len(often))
+    if severity is None or len(np.unique(np.concatenate([v for _, v in trees]))) < 2 * len(often) / 3:
+        return None
+    around = parent.rpartition("/")[0].rpartition("/")[0]
+    each = [e for e in look.contents.entries if e.kind == "array" and e.where.rpartition("/")[0] == around]
+    where = tuple(e.where for e in look.contents.entries if e.where.startswith(parent) and e.kind == "array")
+    where += tuple(e.where for e in each if np.size(e.values) > len(often) / 2 >= _FEWEST)
+    return Finding(
+        "leaves",
+        severity,
+        f"leaves of the {len(trees)} trees hold responses of single records",
+        where,
+        f"{len(values)} different values, {len(often)} of them in a tenth of the trees or more, beginning "
+        f"{preview(often)}: a leaf that drew one record has its response"
+        + (f"; they hold the private column {column}" if column else ""),
+        remedies=(Remedy("grow the trees with leaves of many records (min.node.size, min.bucket)"),),
+        drop=where,
+    )
 
 
 def _finding(
