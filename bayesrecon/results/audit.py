@@ -9,7 +9,9 @@ from bayesrecon.errors import visible
 from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 from bayesrecon.results.findings import (
+    DRAWS_OR_RECORDS,
     LEVELS,
+    SAY_WHICH,
     UNRECOGNISED,
     Finding,
     NotRun,
@@ -90,6 +92,8 @@ class Audit(Result):
     @property
     def advice(self) -> str:
         """Whether to publish, given what was found, what was not run, and what is not recognised."""
+        if any(n.attack == DRAWS_OR_RECORDS for n in self.not_run):
+            return f"Draws or records? Nothing says which; {SAY_WHICH}. Nothing is cleared before."
         worst, first = self.severity, _ADVICE[self.severity]
         if worst == "medium" and any(f.kind == "draws" for f in self.findings):
             first += " They do not change what the draws themselves disclose."

@@ -14,6 +14,8 @@ LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 UNRECOGNISED = "unrecognised"
 """The kind of the finding that lists unrecognised items."""
+DRAWS_OR_RECORDS, SAY_WHICH = "draws or records?", "say --draws or --records (rows='draws' or rows='records' in Python)"
+"""The question that precedes an audit of rows that may be either, and what to do; it is a `NotRun`."""
 _LISTED = 10  # records in the JSON document: the report must not be a second copy of the data
 
 

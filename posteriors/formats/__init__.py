@@ -113,7 +113,7 @@ def read_contents(
     if isinstance(source, Contents):
         return source
     if isinstance(source, Draws):
-        return from_named_draws(source, "draws")
+        return from_named_draws(source, "draws", sign="the type Draws")
     located = _of_paths(source)
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)

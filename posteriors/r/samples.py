@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
-from bayesrecon.posteriors.draws import MAX_DIMENSIONS
+from bayesrecon.posteriors.draws import MAX_DIMENSIONS, sign_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import RObjects
@@ -35,6 +35,7 @@ class ObjectDraws:
         warmup: draws of the warm-up, `{name: (chains, draws)}`.
         program: the Stan program; None if there is none.
         nodes: the nodes of the object that were read.
+        sign: what says that these are draws and not records; empty if nothing does.
     """
 
     where: str
@@ -43,10 +44,17 @@ class ObjectDraws:
     warmup: Columns = field(default_factory=dict)
     program: SavedProgram | None = None
     nodes: frozenset[int] = frozenset()
+    sign: str = ""
 
 
-def samples_of(walk: PlaceWalk) -> ObjectDraws | None:
+def samples_of(walk: PlaceWalk, unsigned: bool = False) -> ObjectDraws | None:
     """The draws at the place with the least depth, the first of several; None if there are none.
+
+    Objects without a class are draws if their names say so, as `rstan::extract(fit)` and `as.matrix(fit)`.
+
+    Args:
+        walk: the objects of the file.
+        unsigned: whether the first list of vectors, or matrix, is taken for draws if nothing says what it is.
 
     Raises:
         BayesreconError: chains differ in length or in the names of their parameters.
@@ -57,9 +65,42 @@ def samples_of(walk: PlaceWalk) -> ObjectDraws | None:
             if name in _READERS:
                 draws = _READERS[name](objects, place.node)
                 if draws is not None:
-                    samples = ObjectDraws(place.where, *draws)
+                    samples = ObjectDraws(place.where, *draws, sign=name)
                     return _with_program(objects, place.parent, samples)
-    return None
+    plain = ((place, _plain(objects, place)) for place in walk if place.kind in ("list", "double"))
+    found = [ObjectDraws(place.where, *draws, sign=sign) for place, (draws, sign) in plain if draws is not None]
+    return next((draws for draws in found if draws.sign or unsigned), None)
+
+
+def _plain(objects: RObjects, place: Place) -> "tuple[SampleFields, str]":
+    """A matrix, or a list or data frame of arrays, with a row for each draw, and what says that these are draws."""
+    node, classes = place.node, set(objects.classes(place.node))
+    if classes - {"data.frame", "tbl_df", "tbl", "matrix", "array"}:
+        return None, ""
+    if place.kind == "double":
+        names = [*objects.axis_names(node), [], []][1]
+        axes = objects.names(objects.attributes(node).get("dimnames", 0))
+        if len(objects.shape(node)) != 2 or not names or not all(names):
+            return None, ""
+        return _matrices(objects, [node]), sign_of(names) or ("iterations" if "iterations" in axes else "")
+    elements = objects.elements(node)
+    kinds = {objects.kind(child) for _, child in elements}
+    if len(elements) < 2 or len({name for name, _ in elements} - {""}) < len(elements) or kinds - {"double", "integer"}:
+        return None, ""
+    columns: Columns = {}
+    signs = [sign_of(name for name, _ in elements)]
+    for name, child in elements:
+        values = np.asarray(objects.array(child), float)
+        flat = values.reshape(len(values), -1, order="F")
+        indices = [*np.ndindex(values.shape[1:][::-1])]  # R counts the first index fastest
+        for k, index in enumerate(indices):
+            full = f"{name}[{','.join(str(i + 1) for i in index[::-1])}]" if index else name
+            columns[full] = flat[None, :, k]
+        axes = objects.names(objects.attributes(child).get("dimnames", 0))
+        signs += ["iterations"] * ("iterations" in axes)
+    if len({values.shape for values in columns.values()}) != 1:
+        return None, ""
+    return (columns, {}, {}, None, frozenset(child for _, child in elements)), next(filter(None, signs), "")
 
 
 def _with_program(objects: RObjects, above: Place | None, samples: ObjectDraws) -> ObjectDraws:
