@@ -24,54 +24,65 @@ from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH
 
 
-@np.errstate(over="ignore", invalid="ignore")  # as an audit
-def clean(
-    contents: Contents,
-    audit: Audit,
-    model: Model | None = None,
-    *,
-    keep: Sequence[str] = (),
-    draws: int | None = None,
-    digits: int | None = None,
-) -> dict[str, np.ndarray]:
-    """The draws that may stay, `{name: (chains, draws, *shape)}`: parameters of the model, and what is named.
+def named_to_keep(contents: Contents, model: Model | None, keep: Sequence[str] = ()) -> tuple[set[str], set[str]]:
+    """Names of the arrays that a copy keeps: the parameters of the model, and those that the user names.
 
-    All other arrays are dropped, and so are groups, labels, attributes and comments. That an array varies between draws
-    is no reason to keep it: it can be a function of the parameters and the data.
+    That an array varies between draws is no reason to keep it: it can be a function of the parameters and the data.
 
     Args:
         contents: the file.
-        audit: its audit.
         model: the model behind the draws.
-        keep: names or places of arrays to keep, with wildcards.
-        draws: number of draws to keep, evenly spaced in each chain.
-        digits: number of significant digits to keep.
+        keep: names or places of arrays, with wildcards.
 
     Raises:
-        BayesreconError: it is open whether these are draws, nothing is named, a finding names what is to be kept, or
-            nothing would be left.
+        BayesreconError: there are no draws, it is open whether these are draws, or nothing is named.
     """
-    if contents.undecided or any(n.attack == DRAWS_OR_RECORDS for n in audit.not_run):
+    if contents.undecided:
         raise BayesreconError(f"{contents.name}: {DRAWS_OR_RECORDS} {SAY_WHICH}")
     if contents.draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to keep (no group 'posterior')")
-    posterior = contents.draws.values
+    posterior = list(contents.draws.values)
     parameters = set[str]() if model is None else _parameters(contents.draws, model)
     stated = {name for name in posterior if keep and is_public(f"posterior/{name}", keep)}
     if not parameters and not stated:
-        listed = ", ".join(list(posterior)[:6]) + (f" and {len(posterior) - 6} more" if len(posterior) > 6 else "")
+        listed = ", ".join(posterior[:6]) + (f" and {len(posterior) - 6} more" if len(posterior) > 6 else "")
         raise BayesreconError(
             f"{contents.name}: say what the copy keeps: --keep NAME, which may have wildcards ({listed}), or --model "
             "for the parameters of the model"
         )
-    dropped = {where: finding.title for finding in audit for where in finding.drop}
-    if refused := next((name for name in stated if f"posterior/{name}" in dropped), None):
-        raise BayesreconError(f"--keep {refused}: {dropped[f'posterior/{refused}']}; leave it out")
-    varying = {v.name for v in contents.group("posterior") if is_drawn(v)}
-    names = [k for k in posterior if k in stated or (k in parameters & varying and f"posterior/{k}" not in dropped)]
+    return parameters, stated
+
+
+@np.errstate(over="ignore", invalid="ignore")  # as an audit
+def clean(
+    contents: Contents,
+    audit: Audit,
+    named: tuple[set[str], set[str]],
+    *,
+    draws: int | None = None,
+    digits: int | None = None,
+) -> dict[str, np.ndarray]:
+    """The draws of a copy, `{name: (chains, draws, *shape)}`. All other groups, labels and comments are dropped.
+
+    Args:
+        contents: the file.
+        audit: its audit. Parameters that a finding drops, or that do not vary, are dropped.
+        named: from `named_to_keep`.
+        draws: number of draws to keep, evenly spaced in each chain.
+        digits: number of significant digits to keep.
+
+    Raises:
+        BayesreconError: the draws fail the checks of the only model that says that they are draws, or nothing would be
+            left.
+    """
+    if any(n.attack == DRAWS_OR_RECORDS for n in audit.not_run) or contents.draws is None:
+        raise BayesreconError(f"{contents.name}: {DRAWS_OR_RECORDS} {SAY_WHICH}")
+    dropped = {where for finding in audit for where in finding.drop}
+    varying = {v.name for v in contents.group("posterior") if is_drawn(v) and v.where not in dropped}
+    names = named[0] & varying | named[1]
     if not names:
         raise BayesreconError(f"{contents.name}: nothing would be left of it")
-    kept = {name: _thinned(posterior[name], draws) for name in names}
+    kept = {name: _thinned(values, draws) for name, values in contents.draws.values.items() if name in names}
     return {name: round_to(v, digits) for name, v in kept.items()} if digits else kept
 
 

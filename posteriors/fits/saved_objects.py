@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Part, Saved, Unread, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Saved, Unread, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.fits.saved.entries import parts_of
 from bayesrecon.posteriors.fits.saved.fits_of_saved import fits_of
@@ -46,23 +47,24 @@ def read_saved(
         objects = tuple((str(where), str(class_name)) for where, class_name in content["objects"])
         fits = fits_of(objects, file.values)
         parts = parts_of(content["items"], objects)
-        draws = _draws_of(parts, name or path.stem)
+        draws = _draws_of(content["items"], name or path.stem)
     names = tuple((str(module), str(attribute), bool(called)) for module, attribute, called in content["names"])
     form = f"saved object ({content['form']})"
     result = Contents(name or path.stem, form, (stamp(path),), entries=parts)
     if draws is not None:
-        others = tuple(part for part in parts if part.kind != "array" and part.values not in draws.values)
+        others = tuple(part for part in parts if part.kind != "array" and str(part.values) not in draws.values)
         result = from_named_draws(draws, form, result.files, entries=others)
     unread = tuple(Unread(str(where), str(reason)) for where, reason in content["unread"])
     return replace(result, unread=unread, saved=Saved(objects, names, tuple(map(str, content["code"])), fits))
 
 
-def _draws_of(parts: Sequence[Part], name: str) -> Draws | None:
+def _draws_of(items: Sequence[Json], name: str) -> Draws | None:
     """The arrays of a dictionary that holds nothing else and whose arrays have the same length; otherwise None."""
-    items = [part for part in parts if part.kind != "name"]
-    alone = all(p.kind == "array" and not p.leaves and len(p.path) == 1 and p.path[0][0] == "/" for p in items)
-    arrays = {part.path[0][1:]: np.asarray(part.values) for part in items if alone}
-    if not arrays or not all(is_numeric(array.dtype) and array.ndim for array in arrays.values()):
+    values = [item for item in items if item["kind"] != "name"]
+    if not values or any(len(item["path"]) != 1 or item["path"][0][0] != "/" for item in values):
+        return None
+    arrays = {item["path"][0][1:]: np.asarray(item["values"]) for item in values}
+    if not all(is_numeric(array.dtype) and array.ndim for array in arrays.values()):
         return None
     try:
         return from_arrays(arrays, name=name)

@@ -67,40 +67,14 @@ def samples_of(walk: PlaceWalk, unsigned: bool = False) -> ObjectDraws | None:
                 if draws is not None:
                     samples = ObjectDraws(place.where, *draws, sign=name)
                     return _with_program(objects, place.parent, samples)
-    plain = ((place, _plain(objects, place)) for place in walk if place.kind in ("list", "double"))
-    found = [ObjectDraws(place.where, *draws, sign=sign) for place, (draws, sign) in plain if draws is not None]
-    return next((draws for draws in found if draws.sign or unsigned), None)
-
-
-def _plain(objects: RObjects, place: Place) -> "tuple[SampleFields, str]":
-    """A matrix, or a list or data frame of arrays, with a row for each draw, and what says that these are draws."""
-    node, classes = place.node, set(objects.classes(place.node))
-    if classes - {"data.frame", "tbl_df", "tbl", "matrix", "array"}:
-        return None, ""
-    if place.kind == "double":
-        names = [*objects.axis_names(node), [], []][1]
-        axes = objects.names(objects.attributes(node).get("dimnames", 0))
-        if len(objects.shape(node)) != 2 or not names or not all(names):
-            return None, ""
-        return _matrices(objects, [node]), sign_of(names) or ("iterations" if "iterations" in axes else "")
-    elements = objects.elements(node)
-    kinds = {objects.kind(child) for _, child in elements}
-    if len(elements) < 2 or len({name for name, _ in elements} - {""}) < len(elements) or kinds - {"double", "integer"}:
-        return None, ""
-    columns: Columns = {}
-    signs = [sign_of(name for name, _ in elements)]
-    for name, child in elements:
-        values = np.asarray(objects.array(child), float)
-        flat = values.reshape(len(values), -1, order="F")
-        indices = [*np.ndindex(values.shape[1:][::-1])]  # R counts the first index fastest
-        for k, index in enumerate(indices):
-            full = f"{name}[{','.join(str(i + 1) for i in index[::-1])}]" if index else name
-            columns[full] = flat[None, :, k]
-        axes = objects.names(objects.attributes(child).get("dimnames", 0))
-        signs += ["iterations"] * ("iterations" in axes)
-    if len({values.shape for values in columns.values()}) != 1:
-        return None, ""
-    return (columns, {}, {}, None, frozenset(child for _, child in elements)), next(filter(None, signs), "")
+    for place in walk:
+        if place.kind in ("list", "double") and not set(objects.classes(place.node)) - _PLAIN:
+            sign = _sign(objects, place)
+            if sign or (unsigned and place.parent is None):
+                draws = _matrices(objects, [place.node]) if place.kind == "double" else _arrays(objects, place.node)
+                if draws is not None:
+                    return ObjectDraws(place.where, *draws, sign=sign)
+    return None
 
 
 def _with_program(objects: RObjects, above: Place | None, samples: ObjectDraws) -> ObjectDraws:
@@ -122,6 +96,38 @@ def _with_program(objects: RObjects, above: Place | None, samples: ObjectDraws) 
 
 SampleFields = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
 """Fields of `ObjectDraws` after `where`, in order; None if the object has no draws."""
+
+
+_PLAIN = {"data.frame", "tbl_df", "tbl", "matrix", "array"}
+
+
+def _sign(objects: RObjects, place: Place) -> str:
+    """What says that the rows of a matrix, of a data frame or of arrays in a list are draws; empty if nothing does."""
+    elements = objects.elements(place.node) if place.kind == "list" else []
+    names = [name for name, _ in elements] or [*objects.axis_names(place.node), [], []][1]
+    for node in [child for _, child in elements] or [place.node]:
+        if "iterations" in objects.names(objects.attributes(node).get("dimnames", 0)):
+            return "iterations"
+    return sign_of(names)
+
+
+def _arrays(objects: RObjects, node: int) -> SampleFields:
+    """Arrays whose first axis has the draws, as `rstan::extract` returns them."""
+    elements = objects.elements(node)
+    kinds = {objects.kind(child) for _, child in elements}
+    lengths = {objects.shape(child)[0] for _, child in elements}
+    unnamed = len({name for name, _ in elements} - {""}) < len(elements)
+    if len(lengths) != 1 or 0 in lengths or unnamed or kinds - {"double", "integer"}:
+        return None
+    columns: Columns = {}
+    for name, child in elements:
+        values = np.asarray(objects.array(child), float)
+        indices = [*np.ndindex(values.shape[1:][::-1])]  # R counts the first index fastest
+        flat = values.reshape(len(values), len(indices), order="F")
+        for k, index in enumerate(indices):
+            full = f"{name}[{','.join(str(i + 1) for i in index[::-1])}]" if index else name
+            columns[full] = flat[None, :, k]
+    return columns, {}, {}, None, frozenset(child for _, child in elements)
 
 
 def _matrices(objects: RObjects, nodes: list[int]) -> SampleFields:

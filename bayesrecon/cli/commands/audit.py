@@ -104,7 +104,8 @@ def audit(
     from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
-    from bayesrecon.auditing.fix import clean, write_audited
+    from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
+    from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.contents import decided
@@ -138,7 +139,7 @@ def audit(
     if args.known is not None and chosen is None:
         raise BayesreconError("--known needs a model: name it with --model")
     knows = inputs.knowledge_of(args, chosen)
-    interrupted = False
+    interrupted, used, named = False, chosen, (set[str](), set[str]())
     with args.working() as how:
         run_audit = partial(
             run,
@@ -162,11 +163,12 @@ def audit(
                     continue
                 contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
                 contents = contents if chosen is not None else decided(contents, row)
+                if fix is not None:
+                    used = chosen or stored_model_of(contents)[0]
+                    named = named_to_keep(contents, used, (*(keep or ()), *allowed))
                 result = run_audit(contents, chosen, progress=announced)
                 if fix is not None:
-                    used = chosen or result.used
-                    named = (*(keep or ()), *allowed)
-                    draws = clean(contents, result, used, keep=named, draws=keep_draws, digits=digits)
+                    draws = clean(contents, result, named, draws=keep_draws, digits=digits)
                     console.say("auditing the cleaned copy before it is written")
                     audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
                     result = result.with_fixed(write_audited(draws, fix, audit_copy))
