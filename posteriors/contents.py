@@ -169,10 +169,11 @@ class SavedProgram:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that could not be read, and the reason."""
+    """A part of a file that could not be read, the reason, and its bytes, which are compared with private data."""
 
     where: str
     reason: str
+    content: bytes = b""
 
 
 @dataclass(frozen=True)

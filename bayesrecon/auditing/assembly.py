@@ -62,6 +62,9 @@ def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Fi
     closed = sensitive_values(contents, earlier=(*seen, *findings))
     if contents.undecided:
         reason, remedy, note = "it is open whether the rows are draws", SAY_WHICH, ""
+    elif any(u.content for u in contents.unread):
+        reason, remedy = "the file was not read", ""
+        note = "; ".join(f"{u.where}: {u.reason}" for u in contents.unread)
     elif contents.draws is None:
         reason = "there are no draws in the file (no group 'posterior')"
         remedy = "audit it together with the draws, or drop it"

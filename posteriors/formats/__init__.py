@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError, beside
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats.exports import hint
+from bayesrecon.posteriors.formats.exports import OTHER, other_tool
 from bayesrecon.posteriors.formats.format import Format, of_plugin
 
 
@@ -132,13 +132,17 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one per chain")
     paths = [Path(path) for path in listed]
+    if len(paths) == 1 and paths[0].is_file() and other_tool(paths[0], suffix_of(paths[0]) in suffixes()):
+        return OTHER, paths
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
             if path.is_dir():
                 raise BayesreconError(f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr")
             known = ", ".join(suffixes())
-            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known suffixes: {known}")
+            told = other_tool(path, False)
+            hint = f"; it looks like {told[0]}: {told[1]}" if told else ""
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint}; known suffixes: {known}")
         kind = format_of(path)
         if not kind.takes(paths) or kind is not format_of(paths[0]):
             raise BayesreconError(f"{path}: several files must be CmdStan chains, with names that end in .csv")
