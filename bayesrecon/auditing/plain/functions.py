@@ -144,6 +144,8 @@ def _of_records(variables: list[Variable], slopes: np.ndarray) -> list[Finding]:
     """The finding on columns with these slopes, unless they are levels, points of a grid, or functions of one sum."""
     size = np.abs(slopes).max(axis=1, initial=0)
     slopes = slopes[size > 0] / size[size > 0, None]
+    if len(slopes) < 2:
+        return []
     first = np.abs(slopes).min(axis=0).argmax()  # such as an intercept, on which all columns depend
     scaled = slopes * np.sign(slopes[:, [first]])
     plain = np.abs(scaled - np.round(scaled)) < _NEAR
