@@ -14,10 +14,12 @@ from bayesrecon.untrusted.names import MAX_NAMES
 MAX_DIMENSIONS = 16
 
 LOG_DENSITIES = (
-    "lp__", "lp", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob", "target_log_prob",
-    "minuslogpost", "log_p__", "logl", "logwt", "potential_energy", "__log_density__",
+    "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
+    "target_log_prob", "minuslogpost", "log_p__", "logl", "logwt",
 )  # fmt: skip
-"""Names of log densities that samplers and packages give, which no parameter or column of records has."""
+"""Names of log densities that samplers and packages give."""
+
+_CHEMISTRY = {"logp", "log_p"}  # names of a column of records as well
 
 _INDEXED = re.compile(r"([A-Za-z][\w.]*)\[([0-9]+(?:,[0-9]+)*|[^\[\],\s]+(?:,[^\[\],\s]+)+)\]")
 
@@ -166,7 +168,7 @@ def sign_of(names: Iterable[str]) -> str:
     """
     bases: set[str] = set()
     for name in names:
-        if name in LOG_DENSITIES or name.endswith("__"):
+        if (name in LOG_DENSITIES and name not in _CHEMISTRY) or name.endswith("__") or name == "potential_energy":
             return name
         if (match := _INDEXED.fullmatch(name)) is None:
             continue

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from bayesrecon.auditing.assembly import (
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.density_columns import Numbers
-from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
+from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, severity_left, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import FitOptions, audit_fit, knowledge_settings, look_at_estimates
 from bayesrecon.auditing.input import contents_and_model, unanswered
@@ -42,7 +43,6 @@ from bayesrecon.auditing.table_remedies import TableOptions, table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.problem import Problem
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, Knows, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
@@ -54,10 +54,9 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, PosteriorDraws, Release
+from bayesrecon.releases import OneAtom, Release
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
-from bayesrecon.results.recovery import Recovery
 from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
@@ -340,7 +339,10 @@ def _stages(
         warnings += recovery.warnings
         finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
         if finding is not None:
-            findings.append(_open_draws(finding, release, problem, recovery, key))
+            left = partial(severity_left, recovery, _unit_field(knows), thresholds)
+            findings.append(
+                Open(finding, partial(draws_remedies, release, problem, recovery, key, left=left), first=True)
+            )
         dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
         findings += dominated
         warnings += unseen
@@ -382,10 +384,6 @@ def _stages(
         closed = [f for f in findings if isinstance(f, Finding)]
         warnings += filter(None, [unmeasured_note(closed)])
     yield now(())
-
-
-def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int) -> Open:
-    return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
 
 def _level(finding: Finding | Open) -> int:

@@ -120,6 +120,16 @@ class Audit(Result):
         more = f" and {len(self.unrecognised) - 3} more" if len(self.unrecognised) > 3 else ""
         return f"Not recognised: {listed}{more}; say that they may stay (--public NAME), or drop them."
 
+    def remedy_of(self, finding: Finding) -> str:
+        """The first remedy that lowers the severity, with the severity that it leaves in the file; empty if none."""
+        remedy = next((r for r in finding.remedies if r.leaves is None or r.leaves != finding.severity), None)
+        if remedy is None:
+            return ""
+        gone = [f for f in self.findings if f is finding or (finding.drop and set(f.where) <= set(finding.drop))]
+        levels = [f.severity for f in self.findings if f not in gone] + ([remedy.leaves] if remedy.leaves else [])
+        left = LEVELS[max(map(LEVELS.index, levels), default=0)]
+        return f"{remedy.action} (leaves: {left})" if left != self.severity or not finding.drop else remedy.action
+
     def fails(self, level: str) -> bool:
         """Whether there is a finding of this severity or a higher one."""
         return bool(self.findings) and LEVELS.index(self.severity) >= LEVELS.index(level)  # type: ignore[arg-type]

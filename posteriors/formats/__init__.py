@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NoReturn
 
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, beside
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, from_named_draws
+from bayesrecon.posteriors.contents import Contents, Unread, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats.exports import OTHER, other_tool
+from bayesrecon.posteriors.formats.exports import content_of, other_tool
 from bayesrecon.posteriors.formats.format import Format, of_plugin
 
 
@@ -133,7 +134,7 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one per chain")
     paths = [Path(path) for path in listed]
     if len(paths) == 1 and paths[0].is_file() and other_tool(paths[0], suffix_of(paths[0]) in suffixes()):
-        return OTHER, paths
+        return _OTHER, paths
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
@@ -152,6 +153,27 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
         if path.is_dir() != format_of(path).directory:
             raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
     return format_of(paths[0]), paths
+
+
+def _told(path: Path) -> str:
+    tool, export = other_tool(path, suffix_of(path) in suffixes()) or (
+        "a file of another tool",
+        "write its draws as .nc",
+    )
+    return f"this is {tool}; not read; {export}"
+
+
+def _refuse(source: Path, *, name: str | None = None) -> NoReturn:
+    raise BayesreconError(f"{source}: {_told(source)}")
+
+
+def _not_read(source: Path, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """A note that the file was not read, with its bytes."""
+    unread = Unread(source.name, _told(source), content_of(source))
+    return Contents(name or source.name, "file of another tool", (stamp(source),), unread=(unread,))
+
+
+_OTHER = Format("file of another tool", (), _refuse, _not_read)
 
 
 def _of_object(source: object) -> Format:

@@ -5,12 +5,6 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
-
-from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Unread, stamp
-from bayesrecon.posteriors.formats.format import Format
 
 _PANDAS = "write it with to_csv, with the columns .chain and .draw"
 _TOOLS: Mapping[tuple[str, ...], tuple[str, str]] = {
@@ -126,26 +120,8 @@ def _unpacked(path: Path) -> bytes:
             return b""
 
 
-def _sentence(told: tuple[str, str]) -> str:
-    return f"this is {told[0]}; not read; {told[1]}"
-
-
-def _told(path: Path) -> tuple[str, str]:
-    return other_tool(path, False) or ("a file of another tool", "write draws with arviz.to_netcdf or np.savez")
-
-
-def _refuse(source: Path, *, name: str | None = None) -> NoReturn:
-    raise BayesreconError(f"{source}: {_sentence(_told(source))}")
-
-
-def _contents(source: Path, *, name: str | None = None, progress: Progress | None = None) -> Contents:
-    """A note that the file was not read, with its bytes."""
-    told = _told(source)
-    with source.open("rb") as file:
+def content_of(path: Path) -> bytes:
+    """The beginning of a file, unpacked, which is compared with private data."""
+    with path.open("rb") as file:
         content = file.read(_SEARCHED)
-    unread = Unread(source.name, _sentence(told), gzip.decompress(content) if _unpacked(source) else content)
-    return Contents(name or source.name, told[0], (stamp(source),), unread=(unread,))
-
-
-OTHER = Format("file of another tool", (), _refuse, _contents)
-"""Files that are recognised and not read."""
+    return zlib.decompressobj(31).decompress(content, _SEARCHED) if _unpacked(path) else content

@@ -82,8 +82,7 @@ def audit(
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
     Exit codes: 0 done; 1 a finding at --fail-on or above; 2 bad input; 3 incomplete, because an attack was not run (for
-    example without --model), so that nothing is cleared; 130 interrupted by Ctrl-C, with the findings so far shown as
-    incomplete.
+    example without --model), the file was not read, or it is open whether its rows are draws; 130 interrupted.
 
     A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
     model of your own. results.json of ACRO needs no model.
