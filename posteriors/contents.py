@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
@@ -168,10 +169,11 @@ class SavedProgram:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a file that could not be read, and the reason."""
+    """A part of a file that could not be read, the reason, and its bytes, which are compared with private data."""
 
     where: str
     reason: str
+    content: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,8 @@ class Contents:
         draws: the group `posterior`, None if there is none.
         rows: `(K,)`, positions of the draws at which wide groups were read, chain by chain.
         saved: classes and fits of a file of saved objects.
+        sign: what says that the draws are draws and not records, such as the column `lp__`; empty if nothing does.
+        undecided: arrays with a value per row, of which nothing says whether it is a draw or a record (`decided`).
     """
 
     name: str
@@ -218,6 +222,8 @@ class Contents:
     saved: Saved | None = None
     estimates: tuple[Estimates, ...] = ()
     program: SavedProgram | None = None
+    sign: str = ""
+    undecided: tuple[Variable, ...] = ()
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""
@@ -261,6 +267,7 @@ def from_named_draws(
     comments: tuple[str, ...] = (),
     entries: tuple[Entry, ...] = (),
     unread: tuple[Unread, ...] = (),
+    sign: str = "",
 ) -> Contents:
     """The contents of draws without groups. Generated quantities are recognised by their names."""
     groups = {name: group_of(name) if values.ndim > 2 else "posterior" for name, values in draws.values.items()}
@@ -290,6 +297,44 @@ def from_named_draws(
         comments=comments,
         entries=entries,
         unread=unread,
+        sign=sign or draws.sign,
+    )
+
+
+RECORDS = "the user says that they are records"
+"""The `Contents.sign` of arrays that are said to be records."""
+
+
+def decided(contents: Contents, rows: str = "") -> Contents:
+    """The contents with its draws, if something says that they are draws; otherwise with arrays that are undecided.
+
+    Args:
+        contents: the contents of a source.
+        rows: what the user says that each row is, "draws" or "records"; empty if the user does not say.
+
+    Raises:
+        BayesreconError: another word.
+
+    >>> contents = from_named_draws(Draws({"age": np.ones((1, 50))}), "arrays")
+    >>> decided(contents).draws is None, decided(contents, "draws").draws is None
+    (True, False)
+    """
+    if rows not in ("", "draws", "records"):
+        raise BayesreconError(f"rows={rows!r}: expected 'draws' or 'records'")
+    if contents.draws is None or (contents.sign and rows != "records"):
+        return contents
+    if rows == "draws":
+        return replace(contents, sign="the user says that they are draws")
+    undecided = tuple(v for v in contents.variables if v.per_draw)
+    rest = tuple(v for v in contents.variables if not v.per_draw)
+    names = tuple(Entry(v.where, "name", v.name) for v in undecided)
+    return replace(
+        contents,
+        variables=rest,
+        undecided=undecided,
+        entries=(*contents.entries, *names),
+        draws=None,
+        sign=RECORDS if rows else "",
     )
 
 

@@ -13,6 +13,16 @@ from bayesrecon.untrusted.names import MAX_NAMES
 
 MAX_DIMENSIONS = 16
 
+LOG_DENSITIES = (
+    "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
+    "target_log_prob", "minuslogpost", "log_p__", "logl", "logwt",
+)  # fmt: skip
+"""Names of log densities that samplers and packages give."""
+
+_CHEMISTRY = {"logp", "log_p"}  # names of a column of records as well
+
+_INDEXED = re.compile(r"([A-Za-z][\w.]*)\[([0-9]+(?:,[0-9]+)*|[^\[\],\s]+(?:,[^\[\],\s]+)+)\]")
+
 # `beta[2,3]` (posteriordb, CmdStanPy) or `beta.2.3` (CmdStan). Nine digits already exceed any real index.
 _BRACKETS = re.compile(r"([^\[\].:,\s]+)\[([0-9]{1,9}(?:,[0-9]{1,9})*)\]")
 _DOTS = re.compile(r"([^\[\].:,\s]+)((?:\.[0-9]{1,9})*)")
@@ -66,6 +76,12 @@ class Draws:
             )
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "log_density", log_density)
+
+    @property
+    def sign(self) -> str:
+        """What says that these are draws and not records, from their names and attributes; empty if nothing does."""
+        stored = next((key for key in self.attributes if key.startswith("bayesrecon_")), "")
+        return stored or ("the log density" if self.log_density is not None else sign_of(self.values))
 
     @property
     def chains(self) -> int:
@@ -129,6 +145,24 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if len({np.shape(column) for column in columns.values()}) > 1:
         raise BayesreconError("the columns do not all hold the same number of draws")
     return {base: _stack(base, group, columns) for base, group in groups.items()}
+
+
+def sign_of(names: Iterable[str]) -> str:
+    """What says that columns are draws and not records: a log density, or the elements of an array; empty if nothing.
+
+    >>> sign_of(["a", "lp__"]), sign_of(["b[1]", "b[2]"]), sign_of(["r_g[ann,Intercept]"]), sign_of(["age", "dose[mg]"])
+    ('lp__', 'b[2]', 'r_g[ann,Intercept]', '')
+    """
+    bases: set[str] = set()
+    for name in names:
+        if (name in LOG_DENSITIES and name not in _CHEMISTRY) or name.endswith("__") or name == "potential_energy":
+            return name
+        if (match := _INDEXED.fullmatch(name)) is None:
+            continue
+        if "," in match[2] or match[1] in bases:
+            return name
+        bases.add(match[1])
+    return ""
 
 
 def check_names(names: Iterable[str], source: object = "the draws") -> None:

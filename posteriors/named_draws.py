@@ -35,4 +35,4 @@ def named_draws(release: PosteriorDraws) -> Draws:
 
 def contents_of(release: PosteriorDraws) -> Contents:
     """Everything that is published with a release of draws."""
-    return from_named_draws(named_draws(release), "release of draws", notes=release.notes)
+    return from_named_draws(named_draws(release), "release of draws", notes=release.notes, sign="a release of draws")

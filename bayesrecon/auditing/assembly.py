@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit, ordered, with_score
-from bayesrecon.results.findings import Finding, NotRun
+from bayesrecon.results.findings import SAY_WHICH, Finding, NotRun
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,12 @@ def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Fi
     """Values that can be attacked with a model: further findings, attacks that were not tried, and a warning."""
     findings = look_at_columns(contents, key)
     closed = sensitive_values(contents, earlier=(*seen, *findings))
-    if contents.draws is None:
+    if contents.undecided:
+        reason, remedy, note = "it is open whether the rows are draws", SAY_WHICH, ""
+    elif any(u.content for u in contents.unread):
+        reason, remedy = "the file was not read", ""
+        note = "; ".join(f"{u.where}: {u.reason}" for u in contents.unread)
+    elif contents.draws is None:
         reason = "there are no draws in the file (no group 'posterior')"
         remedy = "audit it together with the draws, or drop it"
         note = "there are no draws (no group 'posterior'): the audit searched only for copies"

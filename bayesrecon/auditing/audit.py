@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,10 +27,10 @@ from bayesrecon.auditing.assembly import (
 from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.density_columns import Numbers
-from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, start
+from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, severity_left, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
 from bayesrecon.auditing.fit_findings import FitOptions, audit_fit, knowledge_settings, look_at_estimates
-from bayesrecon.auditing.input import contents_and_model
+from bayesrecon.auditing.input import contents_and_model, unanswered
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.plain_channels import INCALCULABLE, READING, not_computed, run_plain_channels
@@ -43,7 +44,6 @@ from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.kinds.kind import kind_of
-from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, Knows, of_model
@@ -56,16 +56,16 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, PosteriorDraws, Release
+from bayesrecon.releases import OneAtom, Release
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
-from bayesrecon.results.recovery import Recovery
 from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
 _MEND = "correct what the reason names, or drop these values"
 _AGAIN = "run it again and let it end"
 _STOPPED = "the audit was interrupted"
+_HELD = ("array", "labels", "bytes", "text")
 _SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all channels; the rest is for remedies
 
 
@@ -114,7 +114,8 @@ def audit(
         progress: called with a label and the completed fraction. If it has a method `found`, this is called with each
             finding as it is found, before remedies are tried.
         which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and for draws `unit`. For draws also
-            `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*". For a
+            `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*", and
+            `rows`: what a row is, "draws" or "records", where the source does not say. For a
             table of estimates also `correlations`, `response`, `formula`, `jacobian` and `draws` as in
             `posteriors.from_table`, and `column`, which names one or several of the table's models.
 
@@ -129,7 +130,7 @@ def audit(
 
     >>> import numpy as np
     >>> mu, ages = np.random.default_rng(0).normal(size=(2, 50)), np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0])
-    >>> found = audit({"mu": mu, "x": np.ones((2, 50, 1)) * ages})
+    >>> found = audit({"mu": mu, "x": np.ones((2, 50, 1)) * ages}, rows="draws")
     >>> found.severity, found.findings[0].title
     ('high', 'posterior/x is the same in every draw')
     >>> found.verdict, found.not_run[0].attack, found.not_run[0].reason
@@ -138,7 +139,7 @@ def audit(
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort)
-    allowed = tuple(which.pop("public", ()))
+    allowed, rows = tuple(which.pop("public", ())), which.pop("rows", "")
     stated_knowledge = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = cast(Knows, {k: v for k, v in stated_knowledge.items() if v is not None})
     unit = knows.get("unit")
@@ -171,7 +172,7 @@ def audit(
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
-    contents, model, missing = contents_and_model(source, model, name, progress)
+    contents, model, missing = contents_and_model(source, model, name, progress, rows)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
         keywords = ", ".join(f"{name}=" for name in knows if name != "known")
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
@@ -199,7 +200,8 @@ def audit(
     }
 
     def result(stage: Stage) -> Audit:
-        stage = with_accounts(look, replace(stage, untried=(*stage.untried, *unseen)), allowed)
+        asked = unanswered(contents, model, stage.untried)
+        stage = with_accounts(look, replace(stage, untried=(*asked, *unseen, *stage.untried)), allowed)
         findings = list(stage.findings)
         if private is not None:
             findings = [scored(f, private, model, tuple(known or ()), _unit_field(knows)) for f in findings]
@@ -218,7 +220,7 @@ def audit(
             not_run=tuple(dict.fromkeys(stage.untried)),
         )
 
-    if contents.saved is not None:
+    if contents.saved is not None and contents.draws is None and not contents.undecided:
         if model is not None:
             raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
 
@@ -233,7 +235,7 @@ def audit(
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
-        held = any(e.role or e.kind in ("array", "labels", "bytes", "text") for e in contents.entries)
+        held = contents.undecided or any(e.role or e.kind in _HELD for e in contents.entries)
         if contents.draws is None and not (copies or more or contents.unread or held):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _announce(progress, (*copies, *more))
@@ -341,7 +343,10 @@ def _stages(
             reference = problem.reference
             finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
             if finding is not None:
-                findings.append(_open_draws(finding, release, problem, recovery, key))
+                left = partial(severity_left, recovery, _unit_field(knows), thresholds)
+                findings.append(
+                    Open(finding, partial(draws_remedies, release, problem, recovery, key, left=left), first=True)
+                )
             dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
             findings += dominated
             warnings += unseen
@@ -384,10 +389,6 @@ def _stages(
         closed = [f for f in findings if isinstance(f, Finding)]
         warnings += filter(None, [unmeasured_note(closed)])
     yield now(())
-
-
-def _open_draws(finding: Finding, release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int) -> Open:
-    return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
 
 def _level(finding: Finding | Open) -> int:

@@ -1,6 +1,7 @@
 """Findings from the draws themselves: statistics, records of units, and the effect of thinning and rounding."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import jax
@@ -21,7 +22,7 @@ from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.findings import Finding, Remedy, Severity, Thresholds
-from bayesrecon.results.recovery import Recovery
+from bayesrecon.results.recovery import Recovery, Row
 
 _THINNINGS = (1000, 300)  # numbers of draws that are tried; with fewer, statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # numbers of digits that are tried; more have no effect, and fewer leave no useful posterior
@@ -35,21 +36,14 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
     rows = [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
     if not rows:
         return None
-    units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
-    severity: Severity = "low"
+    units, sharp = _sharp(rows, unit, thresholds)
+    severity = severity_left(recovery, unit, thresholds)
     title = "the draws give statistics of the data"
     summary = _summary(recovery)
     if units:
-        spread = float(np.std([r.estimate for r in units if r.estimate is not None])) or 1.0
-        wide = 2 * Z95 * thresholds.vague * spread
-        sharp = [r for r in units if r.lower is not None and r.upper is not None and r.upper - r.lower < wide]
-        severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
         title = f"the draws give the records of single units ({unit})"
-        summary = f"{len(sharp)} of {len(units)} units' values are known better than by a guess; {summary}"
-    elif any(
-        r.name == "n" or r.name.startswith("n[") for r in rows if r.se is not None and r.se < thresholds.exact_count
-    ):
-        severity = "medium"
+        summary = f"{sharp} of {units} units' values are known better than by a guess; {summary}"
+    elif severity == "medium":
         title = "the draws give statistics of the data exactly"
     return Finding(
         "draws",
@@ -61,6 +55,24 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         items(rows),
         (Remedy(DROP_DRAWS),),
     )
+
+
+def severity_left(recovery: Recovery, unit: str | None, thresholds: Thresholds, wider: float = 1.0) -> Severity:
+    """The severity of the draws if all errors were `wider` times as large."""
+    rows = [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
+    units, sharp = _sharp(rows, unit, thresholds, wider)
+    if units:
+        return "high" if sharp >= thresholds.share * units else "medium"
+    counts = [r.se for r in rows if r.se is not None and (r.name == "n" or r.name.startswith("n["))]
+    return "medium" if any(wider * se < thresholds.exact_count for se in counts) else "low"
+
+
+def _sharp(rows: Sequence[Row], unit: str | None, thresholds: Thresholds, wider: float = 1.0) -> tuple[int, int]:
+    """Number of values of single units, and of those that are known better than by a guess."""
+    units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
+    spread = float(np.std([r.estimate for r in units if r.estimate is not None])) or 1.0 if units else 1.0
+    wide = 2 * Z95 * thresholds.vague * spread / wider
+    return len(units), sum(r.lower is not None and r.upper is not None and r.upper - r.lower < wide for r in units)
 
 
 def _summary(recovery: Recovery) -> str:
@@ -81,13 +93,21 @@ def _counted(recovery: Recovery) -> str:
 
 
 def draws_remedies(
-    release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int, budget: Budget
+    release: PosteriorDraws,
+    problem: Problem,
+    recovery: Recovery,
+    key: int,
+    budget: Budget,
+    left: Callable[[float], Severity],
 ) -> tuple[Remedy, ...]:
     """Remedies: fewer draws and fewer digits, with the predicted and the measured error of an attacker.
 
     Thinning is tried on subsets of nearly evenly spaced draws, and rounding on all draws. Errors are differences from
     the estimates from all draws, plus the errors of those estimates. If there are many draws per feature, the error of
     thinned draws is predicted from the influence series, and measured only with full effort.
+
+    Args:
+        left: the severity of the draws if errors are so many times as large.
     """
     rng = np.random.default_rng(key)
     names = [r.name for r in recovery if r.estimate is not None and r.se][:_LISTED]
@@ -104,7 +124,8 @@ def draws_remedies(
             estimate, se = estimates[name]
             repeated = None if rounded is None else rounded.get(name)
             error = None if repeated is None else float(np.hypot(se, repeated - estimate))
-            remedies.append(Remedy(action, name, se, float(np.hypot(se, outlook[name].shift[digits])), error))
+            predicted = float(np.hypot(se, outlook[name].shift[digits]))
+            remedies.append(Remedy(action, name, se, predicted, error, left(predicted / se)))
     for t in thinnings:
         expected = t >= _AMPLE * recovery.rank and not budget.thorough
         subsets = [] if expected else _tried_subsets(release, t, rng, key, budget, recovery.seconds)
@@ -115,7 +136,8 @@ def draws_remedies(
             if len(values) >= FEWEST:
                 # Subsets share draws with the whole, so differences do not include the error of the whole.
                 error = float(np.sqrt(float(np.mean((np.array(values, float) - estimate) ** 2)) + se**2))
-            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], error))
+            predicted = outlook[name].se[t]
+            remedies.append(Remedy(f"keep {t} draws", name, se, predicted, error, left(predicted / se)))
     return tuple(sorted(remedies, key=lambda r: not r.action.startswith("keep")))
 
 

@@ -1,4 +1,4 @@
-"""A cleaned copy of a file: draws that an audit recognises, and nothing else."""
+"""A cleaned copy of a file: the draws that are named, and nothing else."""
 
 import json
 import tempfile
@@ -10,15 +10,48 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.auditing.accounts.account import is_drawn, is_public
-from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.sensitive_values import parameters_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
+from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.results.audit import Audit
+from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH
+
+
+def named_to_keep(contents: Contents, model: Model | None, keep: Sequence[str] = ()) -> tuple[set[str], set[str]]:
+    """Names of the arrays that a copy keeps: the parameters of the model, and those that the user names.
+
+    That an array varies between draws is no reason to keep it: it can be a function of the parameters and the data.
+
+    Args:
+        contents: the file.
+        model: the model behind the draws.
+        keep: names or places of arrays, with wildcards.
+
+    Raises:
+        BayesreconError: there are no draws, it is open whether these are draws, or nothing is named.
+    """
+    if contents.undecided:
+        raise BayesreconError(f"{contents.name}: {DRAWS_OR_RECORDS} {SAY_WHICH}")
+    if contents.draws is None:
+        raise BayesreconError(f"{contents.name}: there are no draws to keep (no group 'posterior')")
+    posterior = list(contents.draws.values)
+    parameters = set[str]() if model is None else _parameters(contents.draws, model)
+    stated = {name for name in posterior if keep and is_public(f"posterior/{name}", keep)}
+    if not parameters and not stated:
+        listed = ", ".join(posterior[:6]) + (f" and {len(posterior) - 6} more" if len(posterior) > 6 else "")
+        raise BayesreconError(
+            f"{contents.name}: say what the copy keeps: --keep NAME, which may have wildcards ({listed}), or --model "
+            "for the parameters of the model"
+        )
+    return parameters, stated
+
 
 Copy = tuple[bytes, Audit]
 """The content of a file, and its audit."""
@@ -28,43 +61,51 @@ Copy = tuple[bytes, Audit]
 def clean(
     contents: Contents,
     audit: Audit,
-    model: Model | None = None,
+    named: tuple[set[str], set[str]],
     *,
-    public: Sequence[str] = (),
     draws: int | None = None,
     digits: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """The draws that may stay, `{name: (chains, draws, *shape)}`. This is an allow-list.
-
-    Parameters of the model stay. Without a model, arrays that vary between draws stay, unless they are combinations of
-    others. Items that were declared public stay, too. Items that a finding names are dropped, and so are all other
-    groups, labels, attributes and comments.
+    """The draws of a copy, `{name: (chains, draws, *shape)}`. All other groups, labels and comments are dropped.
 
     Args:
         contents: the file.
-        audit: its audit.
-        model: the model behind the draws.
-        public: names or places of items that may stay, with wildcards.
+        audit: its audit. Parameters that a finding drops, or that do not vary, are dropped.
+        named: from `named_to_keep`.
         draws: number of draws to keep, evenly spaced in each chain.
         digits: number of significant digits to keep.
 
     Raises:
-        BayesreconError: nothing would be left.
+        BayesreconError: the draws fail the checks of the only model that says that they are draws, or nothing would be
+            left.
     """
-    if contents.draws is None:
-        raise BayesreconError(f"{contents.name}: there are no draws to keep (no group 'posterior')")
+    if any(n.attack == DRAWS_OR_RECORDS for n in audit.not_run) or contents.draws is None:
+        raise BayesreconError(f"{contents.name}: {DRAWS_OR_RECORDS} {SAY_WHICH}")
     dropped = {where for finding in audit for where in finding.drop}
-    look = Look(contents, model)
-    allowed = {
-        v.name
-        for v in contents.group("posterior")
-        if (look.is_parameter(v) and is_drawn(v)) or (public and is_public(v.where, public))
-    }
-    names = [name for name in contents.draws.values if name in allowed and f"posterior/{name}" not in dropped]
+    varying = {v.name for v in contents.group("posterior") if is_drawn(v) and v.where not in dropped}
+    names = named[0] & varying | named[1]
     if not names:
         raise BayesreconError(f"{contents.name}: nothing would be left of it")
-    kept = {name: _thinned(contents.draws.values[name], draws) for name in names}
+    kept = {name: _thinned(values, draws) for name, values in contents.draws.values.items() if name in names}
     return {name: round_to(v, digits) for name, v in kept.items()} if digits else kept
+
+
+def _parameters(draws: Draws, model: Model) -> set[str]:
+    """Names of the arrays that the model reads its parameters from."""
+    names = parameters_of(model)
+    if names is not None:
+        return names & draws.values.keys()
+    kept = dict(draws.values)
+    theta = np.asarray(accepted_draws(draws, model, ignore_unknown=True)[0].theta)
+    for name in draws.values:  # the model computes its parameters from arrays of other names
+        fewer = {k: v for k, v in kept.items() if k != name}
+        try:
+            read = accepted_draws(replace(draws, values=fewer), model, ignore_unknown=True)[0].theta
+            same = np.array_equal(read, theta)
+        except (BayesreconError, KeyError):
+            same = False
+        kept = fewer if same else kept
+    return set(kept)
 
 
 def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The input of an audit of draws: contents of a file or a release, and the model, passed or stored in the file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,34 +9,52 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, means_from_log_prior, prior_of_intercept
+from bayesrecon.auditing.sensitive_values import DRAWS
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.conversion import model_of
-from bayesrecon.posteriors.contents import Contents, SavedProgram
+from bayesrecon.posteriors.contents import Contents, SavedProgram, decided
 from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.fits.saved_programs import model_of_program
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.named_draws import contents_of
 from bayesrecon.releases import PosteriorDraws
+from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH, NotRun
 
 if TYPE_CHECKING:
     from bayesrecon.models.stan import StanModel
 
 
 def contents_and_model(
-    source: object, model: object, name: str | None, progress: Progress | None
+    source: object, model: object, name: str | None, progress: Progress | None, rows: str = ""
 ) -> "tuple[Contents, Model | StanModel | None, str]":
-    """Contents of a file or a release, its model or None, and the reason if the model is missing."""
+    """Contents of a file or a release, its model or None, and the reason if the model is missing.
+
+    Args:
+        source, model, name, progress: as in `audit`.
+        rows: what each row of the source is, as in `decided`.
+    """
     if isinstance(source, PosteriorDraws):
         release = release_of(source, model)
         # The model's own parameters are published: none of another parametrisation has to be mapped.
         return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
     contents = read_contents(source, name=name, progress=progress)
+    if model is None or rows == "records":
+        contents = decided(contents, rows)
     if model is not None:
         return contents, model_of(model, None if contents.draws is None else contents.draws.shapes), ""
     stored, missing = stored_model_of(contents)
     return contents, stored, missing
+
+
+def unanswered(contents: Contents, model: Model | None, untried: Sequence[NotRun]) -> list[NotRun]:
+    """The question whether the rows are draws, if only a model says so and the draws fail its checks."""
+    failed = any(n.attack == DRAWS and n.where == ("posterior",) for n in untried)
+    if model is None or contents.sign or contents.draws is None or not failed:
+        return []
+    reason = f"only the names of model {model.name} say that the rows are draws, and they fail its checks"
+    return [NotRun(DRAWS_OR_RECORDS, reason, SAY_WHICH, ("posterior",))]
 
 
 def stored_model_of(contents: Contents) -> tuple[Model | None, str]:

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
+from bayesrecon.posteriors.draws import LOG_DENSITIES
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which reveal the same statistics"
 
-LOG_DENSITIES = (
-    "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
-    "target_log_prob", "minuslogpost", "log_p__", "logl", "logwt",
-)  # fmt: skip
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")
 PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model own.py"

@@ -153,7 +153,7 @@ def findings_table(result: "Audit") -> "Table":
     for heading in ("severity", "finding", "evidence", "what an attacker needs", "remedy"):
         table.add_column(heading, overflow="fold")
     for f in result.findings:
-        remedy = next((r.action for r in f.remedies), "")
+        remedy = result.remedy_of(f)
         scored = (
             "" if f.score is None else f"; {f.score.matched} of {f.score.total} match the private records one to one"
         )

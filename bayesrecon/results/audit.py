@@ -9,7 +9,9 @@ from bayesrecon.errors import visible
 from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 from bayesrecon.results.findings import (
+    DRAWS_OR_RECORDS,
     LEVELS,
+    SAY_WHICH,
     UNRECOGNISED,
     Finding,
     NotRun,
@@ -91,6 +93,8 @@ class Audit(Result):
     @property
     def advice(self) -> str:
         """Whether to publish, given what was found, what was not run, and what is not recognised."""
+        if any(n.attack == DRAWS_OR_RECORDS for n in self.not_run):
+            return f"Draws or records? Nothing says which; {SAY_WHICH}. Nothing is cleared before."
         worst, first = self.severity, _ADVICE[self.severity]
         if worst == "medium" and any(f.kind == "draws" for f in self.findings):
             first += " They do not change what the draws themselves disclose."
@@ -116,6 +120,16 @@ class Audit(Result):
         listed = ", ".join(visible(where)[:60] for where in self.unrecognised[:3])
         more = f" and {len(self.unrecognised) - 3} more" if len(self.unrecognised) > 3 else ""
         return f"Not recognised: {listed}{more}; say that they may stay (--public NAME), or drop them."
+
+    def remedy_of(self, finding: Finding) -> str:
+        """The first remedy that lowers the severity, with the severity that it leaves in the file; empty if none."""
+        remedy = next((r for r in finding.remedies if r.leaves is None or r.leaves != finding.severity), None)
+        if remedy is None:
+            return ""
+        gone = [f for f in self.findings if f is finding or (finding.drop and set(f.where) <= set(finding.drop))]
+        levels = [f.severity for f in self.findings if f not in gone] + ([remedy.leaves] if remedy.leaves else [])
+        left = LEVELS[max(map(LEVELS.index, levels), default=0)]
+        return f"{remedy.action} (leaves: {left})" if left != self.severity or not finding.drop else remedy.action
 
     def fails(self, level: str) -> bool:
         """Whether there is a finding of this severity or a higher one."""

@@ -14,6 +14,8 @@ LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 UNRECOGNISED = "unrecognised"
 """The kind of the finding that lists unrecognised items."""
+DRAWS_OR_RECORDS, SAY_WHICH = "draws or records?", "say --draws or --records (rows='draws' or rows='records' in Python)"
+"""The question that precedes an audit of rows that may be either, and what to do; it is a `NotRun`."""
 _LISTED = 10  # records in the JSON document: the report must not be a second copy of the data
 
 
@@ -85,6 +87,7 @@ class Remedy:
         predicted: error after the remedy, predicted by theory.
         measured: error after the remedy, measured by applying it and repeating the attack many times. It combines the
             shift of the results with the error they had before. If private data were given, it is the actual error.
+        leaves: severity of the finding after the remedy; None if the finding is gone.
         untried: whether the remedy was skipped for lack of time, neither predicted nor measured.
         trials: results of the attack after the remedy: `(R,)` for a statistic. For a field of records they are
             `(R, B, size)`, at positions `rows (B,)` among the recovered records.
@@ -95,6 +98,7 @@ class Remedy:
     before: float | None = None
     predicted: float | None = None
     measured: float | None = None
+    leaves: Severity | None = None
     untried: bool = False
     trials: np.ndarray | None = field(default=None, compare=False, repr=False)
     rows: np.ndarray | None = field(default=None, compare=False, repr=False)

@@ -1,15 +1,21 @@
 """Saved objects of Python: pickles, files of joblib, torch, skops, safetensors, ONNX and PMML. Nothing is unpickled."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+
+import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.json_types import Json
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
+from bayesrecon.posteriors.contents import Contents, Saved, Unread, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.fits.saved.entries import parts_of
 from bayesrecon.posteriors.fits.saved.fits_of_saved import fits_of
 from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.posteriors.formats.npz import from_arrays
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
@@ -38,24 +44,40 @@ def read_saved(
         objects = tuple((str(where), str(class_name)) for where, class_name in content["objects"])
         fits = fits_of(objects, file.values)
         parts = parts_of(content["items"], objects)
+        draws = _draws_of(content["items"], name or path.stem)
     names = tuple((str(module), str(attribute), bool(called)) for module, attribute, called in content["names"])
-    return Contents(
-        name or path.stem,
-        f"saved object ({content['form']})",
-        (stamp(path),),
-        entries=parts,
-        unread=tuple(Unread(str(where), str(reason)) for where, reason in content["unread"]),
-        saved=Saved(objects, names, tuple(map(str, content["code"])), fits),
-    )
+    form = f"saved object ({content['form']})"
+    result = Contents(name or path.stem, form, (stamp(path),), entries=parts)
+    if draws is not None:
+        others = tuple(part for part in parts if part.kind != "array" and str(part.values) not in draws.values)
+        result = from_named_draws(draws, form, result.files, entries=others)
+    unread = tuple(Unread(str(where), str(reason)) for where, reason in content["unread"])
+    return replace(result, unread=unread, saved=Saved(objects, names, tuple(map(str, content["code"])), fits))
+
+
+def _draws_of(items: Sequence[Json], name: str) -> Draws | None:
+    """The arrays of a dictionary that holds nothing else and whose arrays have the same length; otherwise None."""
+    values = [item for item in items if item["kind"] != "name"]
+    if not values or any(len(item["path"]) != 1 or item["path"][0][0] != "/" for item in values):
+        return None
+    arrays = {item["path"][0][1:]: np.asarray(item["values"]) for item in values}
+    if not all(is_numeric(array.dtype) and array.ndim for array in arrays.values()):
+        return None
+    try:
+        return from_arrays(arrays, name=name)
+    except BayesreconError:  # other shapes than those of draws
+        return None
 
 
 def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
     """The only fit in a file of saved objects; None if the source is anything else."""
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None
+    contents = read_saved(source)
+    if contents.draws is not None:
+        return None
     if model is not None or power is not None:
         raise BayesreconError("a saved model needs no model= or power=; omit them")
-    contents = read_saved(source)
     fits = contents.saved.fits if contents.saved is not None else ()
     releases = [fit.release for fit in fits if fit.release is not None]
     if len(releases) == 1:
@@ -64,11 +86,15 @@ def release_of_saved(source: object, model: object, power: float | None) -> Rele
     raise BayesreconError(f"{source}: it holds {reason}; bayesrecon audit lists its content")
 
 
-def _no_draws(source: object, *, name: str | None = None, trusted: bool = False) -> NoReturn:
-    raise BayesreconError(f"{source}: a saved object is not a file of draws; bayesrecon audit lists its content")
+def _read_draws(source: str | os.PathLike[str], *, name: str | None = None, trusted: bool = False) -> Draws:
+    """The draws in a dictionary of arrays, such as `mcmc.get_samples()`."""
+    draws = read_saved(source, name=name, trusted=trusted).draws
+    if draws is None:
+        raise BayesreconError(f"{source}: a saved object is not a file of draws; bayesrecon audit lists its content")
+    return draws
 
 
-FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)
+FORMAT = Format("saved object", SUFFIXES, _read_draws, read_saved, rank=80, guarded=True)
 
 
 SOURCE = release_of_saved

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import NoReturn
 
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, beside
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.contents import Contents, from_named_draws
+from bayesrecon.posteriors.contents import Contents, Unread, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats.exports import hint
+from bayesrecon.posteriors.formats.exports import content_of, other_tool
 from bayesrecon.posteriors.formats.format import Format, of_plugin
 from bayesrecon.posteriors.leaves import all_leaves
 
@@ -114,7 +115,7 @@ def read_contents(
     if isinstance(source, Contents):
         return source
     if isinstance(source, Draws):
-        return from_named_draws(source, "draws")
+        return from_named_draws(source, "draws", sign="the type Draws")
     located = _of_paths(source)
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
@@ -135,13 +136,17 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one per chain")
     paths = [Path(path) for path in listed]
+    if len(paths) == 1 and paths[0].is_file() and other_tool(paths[0], suffix_of(paths[0]) in suffixes()):
+        return _OTHER, paths
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
             if path.is_dir():
                 raise BayesreconError(f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr")
             known = ", ".join(suffixes())
-            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known suffixes: {known}")
+            told = other_tool(path, False)
+            hint = f"; it looks like {told[0]}: {told[1]}" if told else ""
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint}; known suffixes: {known}")
         kind = format_of(path)
         if not kind.takes(paths) or kind is not format_of(paths[0]):
             raise BayesreconError(f"{path}: several files must be CmdStan chains, with names that end in .csv")
@@ -151,6 +156,27 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
         if path.is_dir() != format_of(path).directory:
             raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
     return format_of(paths[0]), paths
+
+
+def _told(path: Path) -> str:
+    tool, export = other_tool(path, suffix_of(path) in suffixes()) or (
+        "a file of another tool",
+        "write its draws as .nc",
+    )
+    return f"this is {tool}; not read; {export}"
+
+
+def _refuse(source: Path, *, name: str | None = None) -> NoReturn:
+    raise BayesreconError(f"{source}: {_told(source)}")
+
+
+def _not_read(source: Path, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """A note that the file was not read, with its bytes."""
+    unread = Unread(source.name, _told(source), content_of(source))
+    return Contents(name or source.name, "file of another tool", (stamp(source),), unread=(unread,))
+
+
+_OTHER = Format("file of another tool", (), _refuse, _not_read)
 
 
 def _of_object(source: object) -> Format:

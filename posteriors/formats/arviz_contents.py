@@ -24,7 +24,7 @@ from bayesrecon.posteriors.contents import (
     stride,
     wide_rows,
 )
-from bayesrecon.posteriors.draws import is_numeric
+from bayesrecon.posteriors.draws import is_numeric, sign_of
 from bayesrecon.posteriors.formats.arviz import (
     convert,
     description_of,
@@ -127,8 +127,11 @@ def _of_object(source: object) -> list[Entry]:
 
 
 def _contents(groups: "Mapping[str, Group]", root: Mapping[str, object], name: str, form: str) -> Contents:
-    draws, chains, length = None, 1, 1
+    draws, chains, length, sign = None, 1, 1, ""
     if "posterior" in groups:
+        dataset = groups["posterior"]
+        counted = {*map(str, dataset.dims), *map(str, dataset.coords), *map(str, groups.get("sample_stats", ()))}
+        sign = "chain and draw" if {"chain", "draw"} <= counted else sign_of(counted)
         with reading(name, "draws"):
             draws = convert(groups["posterior"], groups.get("sample_stats"), root, name)
         chains, length = draws.chains, draws.length
@@ -148,7 +151,9 @@ def _contents(groups: "Mapping[str, Group]", root: Mapping[str, object], name: s
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(variable).items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
     rows = wide_rows(chains, length, step)
-    return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows, entries=tuple(entries))
+    return Contents(
+        name, form, (), tuple(variables), coordinates, attributes, (), draws, rows, entries=tuple(entries), sign=sign
+    )
 
 
 def _attributes(variable: "xr.Variable") -> dict[str, object]:

@@ -146,7 +146,7 @@ def _contents(
 ) -> Contents:
     draws, (entries, unread) = _read(source, name, trusted)
     files = (stamp(source),) if isinstance(source, Path) else ()
-    result = from_named_draws(draws, "result of bilby", files)
+    result = from_named_draws(draws, "result of bilby", files, sign="a result of bilby")
     return replace(result, entries=tuple(entries), unread=tuple(unread))
 
 

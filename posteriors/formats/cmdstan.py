@@ -10,7 +10,6 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.columns import (
-    check_draws,
     check_header,
     is_diagnostic,
     names_of_r,
@@ -79,21 +78,17 @@ def read_cmdstan(source: object, *, name: str | None = None, trusted: bool = Fal
     with reading(name, "CmdStan draws"):
         by_r = names_of_r(header, settings)
         if len(chains) == 1:
-            header, matrix = _in_chains(header, chains[0], settings, name)
+            header, matrix = _in_chains(header, chains[0], name)
         else:
             matrix = np.stack(chains)
         return _convert(header, matrix, name, keep_log_density=not exact, by_r=by_r)
 
 
-def _in_chains(
-    header: list[str], matrix: np.ndarray, settings: Mapping[str, str], name: str
-) -> tuple[list[str], np.ndarray]:
+def _in_chains(header: list[str], matrix: np.ndarray, name: str) -> tuple[list[str], np.ndarray]:
     """Chains that follow one another in a table of R, without the columns that count them."""
     check_header(header, name)
     columns = dict(zip(header, matrix.T, strict=True))
     chains, counting = split_chains(columns, len(matrix))
-    if not settings and not counting - {""} and not any(c.endswith("__") for c in header):
-        check_draws(columns, name)
     kept = [k for k, column in enumerate(header) if column not in counting]
     return [header[k] for k in kept], matrix[:, kept].reshape(chains, -1, len(kept))
 

@@ -2,21 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import assemble, assembled, levels_of
+from bayesrecon.posteriors.draws import assemble, assembled, levels_of, sign_of
 
 CHAINS, COUNTS = (".chain", "chain"), (".draw", "draw", ".iteration", "iteration", "")
 """Names of columns that count chains, and draws or rows: R's `posterior`, xarray's frames, and names of rows."""
 
 _STAN = re.compile(r"[A-Za-z]\w*((\.\d+)*|\[\d+(,\d+)*\])")
 _TUPLE, _COMPLEX, _INDEX = re.compile(r":\d+"), re.compile(r"\.(real|imag)$"), re.compile(r"\.\d+|\[[\d,]*\]")
-_FEWEST = 20  # rows below which values that repeat say nothing
-_REPEATED = 0.5  # the share of rows that are told apart by a column of measurements at most
 
 
 Columns = dict[str, np.ndarray]
@@ -130,7 +128,20 @@ def split_chains(columns: Mapping[str, np.ndarray], rows: int) -> tuple[int, set
 
 def _counts(values: np.ndarray) -> bool:
     steps = np.diff(values)
-    return bool(values[0] in (0, 1) and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())))
+    whole = values[0] >= 0 and values[0] == np.round(values[0])
+    return bool(whole and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())))
+
+
+def sign_of_columns(header: Iterable[str], counting: Collection[str]) -> str:
+    """What says that columns of a table are draws: columns that count them, or what `sign_of` finds; empty if nothing.
+
+    >>> [sign_of_columns(["mu"], counting) for counting in ({".draw"}, {"chain", "draw"}, {"draw"})]
+    ['.draw', 'chain and draw', '']
+    """
+    dotted = [name for name in counting if name.startswith(".")]
+    if dotted or ("chain" in counting and len(set(counting) - {""}) > 1):
+        return dotted[0] if dotted else "chain and draw"
+    return sign_of(header)
 
 
 def is_diagnostic(header: Sequence[str]) -> bool:
@@ -142,25 +153,3 @@ def is_diagnostic(header: Sequence[str]) -> bool:
     columns, names = [name for name in header if not name.endswith("__")], set(header)
     third = len(columns) // 3
     return bool(columns) and all(f"p_{name}" in names and f"g_{name}" in names for name in columns[: max(third, 1)])
-
-
-def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
-    """Refuse a table of records: in no sampler's columns most values repeat while rows differ.
-
-    Args:
-        columns: columns of a file that bears no mark of a sampler, each `(rows,)`.
-
-    Raises:
-        BayesreconError: in half of the columns or more values repeat.
-    """
-    table = np.stack(list(columns.values()), axis=-1)
-    rows = len(np.unique(table, axis=0))
-    if rows < _FEWEST:
-        return
-    repeat = [name for name, values in columns.items() if 1 < len(np.unique(values)) <= _REPEATED * rows]
-    if repeat and 2 * len(repeat) >= len(columns):
-        named = ", ".join(f"{name[:40]!r}" for name in repeat[:3])
-        raise BayesreconError(
-            f"{source}: this looks like a table of data, not of draws: values repeat in {named}, and no column comes "
-            "from a sampler; export draws with their log density lp__ or with a column .draw, and pass data as --data"
-        )

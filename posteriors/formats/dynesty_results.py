@@ -94,7 +94,7 @@ def _contents(
         parts: Json = _parts(source, trusted)
         entries: list[Entry] = []
         draws = _draws(parts, name or (path.stem if path else "draws"))
-    result = from_named_draws(draws, "results of dynesty", (stamp(path),) if path else (), notes=_NOTES)
+    result = from_named_draws(draws, "results of dynesty", (stamp(path),) if path else (), notes=_NOTES, sign=_LOGS)
     variables = [v for v in result.variables if v.name == NAME]
     for key, value in parts.items():
         array = _numbers(value)

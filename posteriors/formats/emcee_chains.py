@@ -96,7 +96,9 @@ def _contents(
     source: EmceeChains | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
-        result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, entries=_blobs(source))
+        result = from_named_draws(
+            read_emcee(source, name=name), "emcee", notes=_NOTES, entries=_blobs(source), sign="emcee"
+        )
         return replace(result, variables=(*result.variables, *_densities(np.asarray(source.get_log_prob()))))
     with reading(source, "emcee's HDF5 file"), opened(HDF5File, source, trusted) as file:
         chain, density, arrays, attributes = _arrays(source, file, trusted)
@@ -109,7 +111,7 @@ def _contents(
     entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
     unread = [Unread(*item) for item in inventory["unread"]]
     unread += [Unread(group, "a group that emcee did not write; it was not searched") for group in others]
-    result = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
+    result = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread), sign=_DENSITY)
     statistics = _densities(density)
     if (accepted := arrays.get("accepted")) is not None:
         statistics = (*statistics, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))

@@ -31,7 +31,7 @@ def read_mcmc(mcmc: "MCMC", *, name: str | None = None) -> Draws:
 
 
 def _contents(mcmc: "MCMC", *, name: str | None = None, progress: Progress | None = None) -> Contents:
-    contents = from_named_draws(read_mcmc(mcmc, name=name), "NumPyro MCMC")
+    contents = from_named_draws(read_mcmc(mcmc, name=name), "NumPyro MCMC", sign="NumPyro MCMC")
     energy = mcmc.get_extra_fields(group_by_chain=True).get("energy")
     if energy is None:
         return contents

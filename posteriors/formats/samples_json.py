@@ -77,7 +77,8 @@ def _contents(
     path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     draws, notes, entries = _read(path, name, trusted)
-    result = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes)
+    stats = next((e.where for e in entries if e.where.startswith("sample_stats/")), "")
+    result = from_named_draws(draws, "JSON of samples", (stamp(path),), notes=notes, sign=stats)
     grouped = [_variable(entry, draws, result.rows) for entry in entries if entry.where.partition("/")[0] in GROUPS]
     variables = tuple(variable for variable in grouped if variable is not None)
     listed = {variable.where for variable in variables}

@@ -19,7 +19,6 @@ from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
     Contents,
-    Entry,
     Stamp,
     Unread,
     Variable,
@@ -33,10 +32,10 @@ from bayesrecon.posteriors.formats.cmdstan import is_cmdstan_fit, read_cmdstan, 
 from bayesrecon.posteriors.formats.columns import (
     CHAINS,
     COUNTS,
-    check_draws,
     check_header,
     is_diagnostic,
     names_of_r,
+    sign_of_columns,
     sort_columns,
     split_chains,
 )
@@ -46,6 +45,7 @@ from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.packed import PACKED
 
 _MOST_DRAWS = 50_000  # whose parameters are kept
+_SETTINGS = {"method", "stan_version_major", "sampler_t", "num_samples"}  # in the comments of CmdStan and of RStan
 
 
 @dataclass
@@ -59,6 +59,7 @@ class _Plan:
     step: int  # wide columns of every `step`-th draw, a multiple of `keep`
     method: str  # of CmdStan
     by_r: bool  # whether the names are R's
+    sign: str  # comments of a sampler; empty if there are none
 
 
 @dataclass
@@ -137,7 +138,8 @@ def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, st
     keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
     step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
     by_r = names_of_r(header, settings)
-    return _Plan(header, narrow, wide, keep, step, method, by_r)
+    sign = "the comments of CmdStan" if _SETTINGS & settings.keys() else ""
+    return _Plan(header, narrow, wide, keep, step, method, by_r, sign)
 
 
 def _base(column: str) -> str:
@@ -181,9 +183,6 @@ def _contents(plan: _Plan, files: list[_Chain], title: str) -> Contents:
         named = ", ".join(list(sorted_columns.aside)[:6])
         notes.append(Note(f"tuples and complex numbers are read as plain columns, not as parameters: {named}"))
     arrays = sorted_columns.arrays() if sorted_columns.parameters else {}
-    marked = bool(sorted_columns.sampler or counting - {""} or any(chain.comments for chain in files))
-    if arrays and not marked:
-        check_draws({name: values.reshape(-1) for name, values in sorted_columns.parameters.items()}, title)
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
     draws = None
     if is_diagnostic(plan.header):
@@ -214,11 +213,11 @@ def _contents(plan: _Plan, files: list[_Chain], title: str) -> Contents:
         draws=draws,
         rows=rows,
         notes=(*notes, *((Note(f"every {plan.keep}th draw was used"),) if plan.keep > 1 else ())),
-        entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
         unread=(
             *unread,
             *([Unread("comments", f"only the first {COMMENT_LETTERS} characters were read")] if truncated else []),
         ),
+        sign=plan.sign or sign_of_columns(plan.header, counting),
     )
 
 
@@ -259,7 +258,8 @@ def _contents_of(
     written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
     if written and all(p.is_file() for p in written):
         return read_cmdstan_contents(written, name=name, progress=progress)
-    return from_named_draws(read_cmdstan(source, name=name), type(source).__name__)
+    fit = type(source).__name__
+    return from_named_draws(read_cmdstan(source, name=name), fit, sign=fit)
 
 
 FORMAT = Format(

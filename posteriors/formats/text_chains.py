@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats.columns import check_draws, check_header, sort_columns
+from bayesrecon.posteriors.formats.columns import check_header, sign_of_columns, sort_columns, split_chains
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.untrusted.guarded import asked
@@ -48,8 +48,8 @@ def read_text_chains(
 
 def _read(
     paths: Sequence[Path], name: str | None, trusted: bool
-) -> tuple[Draws, tuple[str, ...], list[str], list[Variable], list[Path]]:
-    """Draws, notes, comments, names of rows, and the files of names."""
+) -> tuple[Draws, tuple[str, ...], list[str], list[Variable], list[Path], str]:
+    """Draws, notes, comments, names of rows, the files of names, and what says that these are draws."""
     chains: list[tuple[list[str], np.ndarray]] = []
     comments: list[str] = []
     labels: list[Variable] = []
@@ -78,8 +78,8 @@ def _read(
     matrix = np.stack([v for _, v in chains]) if alike else np.concatenate([v for _, v in chains])[None]
     notes = () if alike else (Note(f"{len(chains)} chains of unequal length were concatenated into one chain"),)
     columns = {column: matrix[:, :, k] for k, column in enumerate(header)}
-    if not ({WEIGHT, DENSITY} & set(columns) or any(map(index_of, paths))):
-        check_draws({key: column.ravel() for key, column in columns.items()}, title)
+    counting = split_chains({key: column.ravel() for key, column in columns.items()}, matrix[:, :, 0].size)[1]
+    sign = "the index of CODA" if all(map(index_of, paths)) else sign_of_columns(header, counting)
     if WEIGHT in columns and not np.ptp(columns[WEIGHT]):  # all weights are equal
         del columns[WEIGHT]
     arrays = sort_columns(columns, by_r=True)
@@ -89,6 +89,7 @@ def _read(
         comments,
         labels,
         list(dict.fromkeys(name_files)),
+        sign,
     )
 
 
@@ -158,9 +159,9 @@ def _contents(
     trusted: bool = False,
 ) -> Contents:
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
-    draws, notes, comments, labels, name_files = _read(paths, name, trusted)
+    draws, notes, comments, labels, name_files, sign = _read(paths, name, trusted)
     stamps = tuple(stamp(path) for path in (*paths, *name_files))
-    result = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
+    result = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments), sign=sign)
     levels = {f"posterior/{base}": names for base, names in _levels(draws).items()}
     texts = {p.name: p.read_text("utf-8", "replace")[: 2**16] for p in name_files if p.suffix != ".txt"}
     listed = [Entry(k, "text", text, STRUCTURE if _are_names(text) else "") for k, text in texts.items()]

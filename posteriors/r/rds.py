@@ -62,7 +62,7 @@ def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False
     """The draws in a file."""
     path = Path(source)
     with reading(path, f"an {_NAME}"):
-        result = samples_of(read_walk(path, trusted))
+        result = samples_of(read_walk(path, trusted), unsigned=True)
         if result is None:
             raise BayesreconError(f"{path}: it has no draws (of coda, posterior, Stan, brms or rstanarm)")
         return _draws(result, name or path.stem)
@@ -87,7 +87,7 @@ def read_r_contents(
         if samples is None:
             result = Contents(title, _title(walk), files)
         else:
-            result = from_named_draws(_draws(samples, title), _title(walk), files)
+            result = from_named_draws(_draws(samples, title), _title(walk), files, sign=samples.sign)
             levels = {f"posterior/{base}": names for base, names in levels_of(samples.columns).items()}
             variables = (*result.variables, *_sampler_variables(samples))
             result = replace(result, variables=variables, coordinates=levels, program=samples.program)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedProgram
-from bayesrecon.posteriors.draws import MAX_DIMENSIONS
+from bayesrecon.posteriors.draws import MAX_DIMENSIONS, sign_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.places import Place, PlaceWalk
 from bayesrecon.posteriors.r.r_objects import RObjects
@@ -35,6 +35,7 @@ class ObjectDraws:
         warmup: draws of the warm-up, `{name: (chains, draws)}`.
         program: the Stan program; None if there is none.
         nodes: the nodes of the object that were read.
+        sign: what says that these are draws and not records; empty if nothing does.
     """
 
     where: str
@@ -43,18 +44,33 @@ class ObjectDraws:
     warmup: Columns = field(default_factory=dict)
     program: SavedProgram | None = None
     nodes: frozenset[int] = frozenset()
+    sign: str = ""
 
 
-def samples_of(walk: PlaceWalk) -> ObjectDraws | None:
-    """The draws at the place with the least depth, the first of several; None if there are none."""
+def samples_of(walk: PlaceWalk, unsigned: bool = False) -> ObjectDraws | None:
+    """The draws at the place with the least depth, the first of several; None if there are none.
+
+    Objects without a class are draws if their names say so, as `rstan::extract(fit)` and `as.matrix(fit)`.
+
+    Args:
+        walk: the objects of the file.
+        unsigned: whether the first list of vectors, or matrix, is taken for draws if nothing says what it is.
+    """
     objects = walk.objects
     for place in walk:
         for name in objects.classes(place.node) if place.kind in ("list", "object", "double", "integer") else ():
             if name in _READERS:
                 draws = _READERS[name](objects, place.node)
                 if draws is not None:
-                    samples = ObjectDraws(place.where, *draws)
+                    samples = ObjectDraws(place.where, *draws, sign=name)
                     return _with_program(objects, place.parent, samples)
+    for place in walk:
+        if place.kind in ("list", "double") and not set(objects.classes(place.node)) - _PLAIN:
+            sign = _sign(objects, place)
+            if sign or (unsigned and place.parent is None):
+                draws = _matrices(objects, [place.node]) if place.kind == "double" else _arrays(objects, place.node)
+                if draws is not None:
+                    return ObjectDraws(place.where, *draws, sign=sign)
     return None
 
 
@@ -77,6 +93,38 @@ def _with_program(objects: RObjects, above: Place | None, samples: ObjectDraws) 
 
 SampleFields = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
 """Fields of `ObjectDraws` after `where`, in order; None if the object has no draws."""
+
+
+_PLAIN = {"data.frame", "tbl_df", "tbl", "matrix", "array"}
+
+
+def _sign(objects: RObjects, place: Place) -> str:
+    """What says that the rows of a matrix, of a data frame or of arrays in a list are draws; empty if nothing does."""
+    elements = objects.elements(place.node) if place.kind == "list" else []
+    names = [name for name, _ in elements] or [*objects.axis_names(place.node), [], []][1]
+    for node in [child for _, child in elements] or [place.node]:
+        if "iterations" in objects.names(objects.attributes(node).get("dimnames", 0)):
+            return "iterations"
+    return sign_of(names)
+
+
+def _arrays(objects: RObjects, node: int) -> SampleFields:
+    """Arrays whose first axis has the draws, as `rstan::extract` returns them."""
+    elements = objects.elements(node)
+    kinds = {objects.kind(child) for _, child in elements}
+    lengths = {objects.shape(child)[0] for _, child in elements}
+    unnamed = len({name for name, _ in elements} - {""}) < len(elements)
+    if len(lengths) != 1 or 0 in lengths or unnamed or kinds - {"double", "integer"}:
+        return None
+    columns: Columns = {}
+    for name, child in elements:
+        values = np.asarray(objects.array(child), float)
+        indices = [*np.ndindex(values.shape[1:][::-1])]  # R counts the first index fastest
+        flat = values.reshape(len(values), len(indices), order="F")
+        for k, index in enumerate(indices):
+            full = f"{name}[{','.join(str(i + 1) for i in index[::-1])}]" if index else name
+            columns[full] = flat[None, :, k]
+    return columns, {}, {}, None, frozenset(child for _, child in elements)
 
 
 def _matrices(objects: RObjects, nodes: list[int]) -> SampleFields:

@@ -159,7 +159,7 @@ def test_a_model_that_does_not_match_is_told(everything):
 
 
 def test_without_a_model_columns_are_looked_at(everything):
-    found = bayesrecon.audit({k: everything[k] for k in ("beta", "sigma", "log_lik")})
+    found = bayesrecon.audit({k: everything[k] for k in ("beta", "sigma", "log_lik")}, rows="draws")
     finding, draws = found.findings
     assert (finding.kind, finding.severity) == ("log-likelihood", "high")
     assert finding.evidence[0] == Item("n", float(fits.SIZE), 0.0)
@@ -216,7 +216,7 @@ def test_an_attack_that_fails_leaves_its_finding(everything):
 
 
 def test_merged_audits_are_incomplete_where_one_is():
-    one, two = bayesrecon.audit(DRAWS, MODEL, remedies=False), bayesrecon.audit(DRAWS, name="other")
+    one, two = bayesrecon.audit(DRAWS, MODEL, remedies=False), bayesrecon.audit(DRAWS, name="other", rows="draws")
     assert (one.verdict, two.verdict) == ("findings", "incomplete")
     both = merge([one, two])
     assert both.verdict == "incomplete"

@@ -42,7 +42,7 @@ def test_copies_are_found():
 
 
 def test_a_file_without_copies_holds_draws_alone():
-    found = bayesrecon.audit(DRAWS)
+    found = bayesrecon.audit(DRAWS, rows="draws")
     assert [(f.kind, f.severity) for f in found] == [("draws", "low")]
     assert found.verdict == "incomplete"
 
@@ -92,3 +92,50 @@ BIG = "9" * 400
 def test_attributes_of_any_kind(value):
     """Numbers that no float holds, and lists that are no array."""
     run_plain_channels(Look(Contents("a", "object", attributes={"posterior/note": value})))
+
+
+def drawn(**arrays):
+    shaped = {name: values.reshape(2, -1, *values.shape[1:]) for name, values in arrays.items()}
+    return {f.where: f for f in bayesrecon.audit(shaped, rows="draws", remedies=False) if f.kind != "draws"}
+
+
+def test_functions_of_the_draws_are_records_where_their_gradients_differ():
+    """No list of links: also of two parameters at once, and one scalar for each record."""
+    rng = np.random.default_rng(1)
+    ages, values = rng.normal(size=(2, 30))
+    a, b = rng.multivariate_normal([0.3, 1], [[0.04, 0.01], [0.01, 0.05]], 500).T
+    sd, level = np.exp(rng.normal(0, 0.1, 500)), a[:, None] + b[:, None] * ages
+    effects = rng.normal(size=(500, 8))
+    for records in (
+        np.logaddexp(0, level),
+        np.exp(-2 * np.exp(level)),
+        np.exp(-(((values - level) / sd[:, None]) ** 2) / 2) / sd[:, None],
+        np.sqrt(1 + level**2) * sd[:, None],
+    ):
+        assert drawn(a=a, b=b, sd=sd, q=records)["posterior/q",].severity == "high"
+    (finding,) = drawn(a=a, b=b, **{f"q{k}": np.arctan(level[:, k]) for k in range(8)}).values()
+    assert (finding.severity, len(finding.where)) == ("high", 8)
+    grid = np.logaddexp(0, a[:, None] + b[:, None] * np.linspace(-2, 2, 30))
+    shares = np.exp(effects) / np.exp(effects).sum(axis=1, keepdims=True)
+    noise = level + sd[:, None] * rng.normal(size=level.shape)
+    for harmless in (
+        {"a": a, "b": b, "curve": grid},
+        {"effects": effects, "shares": shares},
+        {"a": a, "sd": sd, "effects": a[:, None] + sd[:, None] * effects},
+        {"a": a, "b": b, "sd": sd, "predicted": noise},
+        {"a": a - 2000 * b, "b": b},
+        {"a": a, "b": b, "variance": sd**2, "sd": sd, "ratio": a / b},
+    ):
+        assert all(f.severity == "info" for f in drawn(**harmless).values()), list(harmless)
+
+
+def test_ratios_of_densities_of_consecutive_draws_are_log_densities():
+    rng = np.random.default_rng(2)
+    a, b = rng.multivariate_normal([0.3, 1], [[0.04, 0.01], [0.01, 0.05]], 400).T.reshape(2, 2, 200)
+    density = -((a[..., None] + b[..., None] * rng.normal(size=40) - 1) ** 2).sum(axis=-1)
+    ratio = np.exp(np.diff(density, axis=1, prepend=density[:, :1]))
+    stats = {"accept": (("chain", "draw"), ratio), "noise": (("chain", "draw"), rng.gamma(3.0, size=(2, 200)))}
+    posterior = {"a": (("chain", "draw"), a), "b": (("chain", "draw"), b)}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(posterior), "sample_stats": xr.Dataset(stats)})
+    found = [f.where for f in bayesrecon.audit(tree, remedies=False) if f.kind == "log-density"]
+    assert found == [("sample_stats/accept",)]

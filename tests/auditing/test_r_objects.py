@@ -402,3 +402,10 @@ def test_a_name_clears_nothing(tmp_path, name):
 
 def test_a_removed_table_is_still_in_the_environment_of_its_terms():
     assert "object/data@terms@.Environment/<enclosure>/d/<value>/id" in high("brms-data_removed.rds")
+
+
+def test_a_plain_list_of_draws_is_draws():
+    """`rstan::extract(fit)`: arrays without a class, whose log density is among them."""
+    found = read_contents(FIXTURES / "extract_list.rds")
+    assert (found.sign, found.draws.length, found.draws.shapes) == ("iterations", 400, {"beta": (3,), "sigma": ()})
+    assert found.draws.log_density.shape == (1, 400)

@@ -132,10 +132,16 @@ def test_nothing_half_written(run, tmp_path):
 
 
 def test_the_copy_is_an_allow_list_and_is_audited_before_it_is_written(run, tmp_path):
-    """Without a model: a linear predictor and labels go, parameters stay."""
+    """Without a model, what is named stays: not all that varies, which a linear predictor does as well."""
     fitted = DRAWS["beta"][..., :1] + DRAWS["beta"][..., 1:] * np.random.default_rng(3).normal(100, 15, 12)
     np.savez(tmp_path / "fit.npz", fitted=fitted, **DRAWS)
-    outcome = run("audit", "fit.npz", "--no-remedies", "--fix", "safe.npz")
+    told = run("audit", "fit.npz", "--fix", "safe.npz", "--keep", "beta")
+    assert (told.code, "draws or records? say --draws or --records" in told.err) == (2, True)
+    told = run("audit", "fit.npz", "--fix", "safe.npz", "--draws")
+    assert "--keep NAME, which may have wildcards (fitted, beta, sigma), or --model" in told.err
+    outcome = run(
+        "audit", "fit.npz", "--no-remedies", "--fix", "safe.npz", "--draws", "--keep", "b*", "--keep", "sigma"
+    )
     assert "auditing the cleaned copy before it is written" in outcome.err
     with np.load(tmp_path / "safe.npz") as safe:
         assert set(safe.files) == {"beta", "sigma"}

@@ -1,17 +1,20 @@
 """Everything a file holds is found, whatever wrote it; damaged and hostile files are one error."""
 
 import json
+import pickle
 import zipfile
 from types import SimpleNamespace
 
 import fits
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bayesrecon import audit
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
 from bayesrecon.posteriors.formats import read_contents, stream
@@ -452,9 +455,75 @@ def read_or_refuse(path):
         assert str(error)
         assert "\n" not in str(error)
     else:
-        assert found.variables
+        assert found.variables or found.unread
 
 
 def test_arrays_without_entries(tmp_path):
     np.savez(tmp_path / "a.npz", mu=MU[..., None], empty=np.zeros((2, 30, 0)))
     assert {v.name: v.values.shape for v in read_contents(tmp_path / "a.npz").variables}["empty"] == (60, 0)
+
+
+def tables_of(folder, columns):
+    """The same columns in each form that a table of records and a table of draws share."""
+    rows = np.column_stack(list(columns.values()))
+    np.savez(folder / "a.npz", **columns)
+    np.savez(folder / "matrix.npz", X=rows[:, 1:], y=rows[:, 0])
+    (folder / "a.json").write_text(json.dumps({k: v.tolist() for k, v in columns.items()}))
+    (folder / "split.json").write_text(json.dumps({"columns": list(columns), "data": rows.tolist()}))
+    (folder / "list.json").write_text(json.dumps([{k: v.tolist() for k, v in columns.items()}]))
+    (folder / "a.pkl").write_bytes(pickle.dumps(columns))
+    np.savetxt(folder / "a.csv", rows, delimiter=",", header=",".join(columns), comments="")
+    np.savetxt(folder / "a.txt", rows, header=" ".join(columns), comments="")
+    xr.Dataset({k: ("sample", v) for k, v in columns.items()}).to_netcdf(folder / "a.nc", engine="h5netcdf")
+    return [
+        *sorted(folder.iterdir()),
+        columns,
+        pd.DataFrame(columns),
+        xr.Dataset({k: ("sample", v) for k, v in columns.items()}),
+    ]
+
+
+def test_a_table_is_of_draws_only_if_something_says_so(tmp_path):
+    """Values do not: draws vary like records, and records of people have decimals."""
+    rng = np.random.default_rng(0)
+    weight, pressure = rng.normal(70, 9, 80).round(1), rng.normal(130, 15, 80)
+    for source in tables_of(tmp_path, {"pressure": pressure, "weight": weight}):
+        asked = audit(source)
+        assert asked.advice.startswith("Draws or records?"), source
+        assert (asked.severity in ("info", "low"), asked.verdict, asked.draws) == (True, "incomplete", 0), source
+        assert audit(source, rows="draws", remedies=False).draws == 80, source
+        assert audit(source, rows="records").severity == "high", source
+        found = audit(source, data={"kilograms": weight, "other": rng.normal(size=80)})
+        assert (found.severity, found.not_run) == ("high", ()), source
+        assert "kilograms" in found.findings[0].summary, source
+    with pytest.raises(BayesreconError, match="'draws' or 'records'"):
+        audit({"weight": weight}, rows="rows")
+
+
+@pytest.mark.parametrize(
+    ("names", "sign"),
+    [
+        (("a", "lp__"), "lp__"),
+        (("a", "log_prob"), "log_prob"),
+        (("b[1]", "b[2]"), "b[2]"),
+        (("b_x", "r_g[ann,Intercept]"), "r_g[ann,Intercept]"),
+        (("a", ".draw"), ".draw"),
+        (("a", "chain", "draw"), "chain and draw"),
+        (("a", "draw"), ""),
+        (("weight", "dose[mg]"), ""),
+        (("score.1", "score.2"), ""),
+    ],
+)
+def test_names_of_columns_that_say_so(tmp_path, names, sign):
+    values = np.random.default_rng(0).normal(size=(60, len(names)))
+    values[:, [k for k, name in enumerate(names) if name.lstrip(".") == "draw"]] = np.arange(1, 61)[:, None]
+    values[:, [k for k, name in enumerate(names) if name == "chain"]] = 1
+    np.savetxt(
+        tmp_path / "a.csv",
+        values,
+        delimiter=",",
+        header=",".join(f'"{n}"' if "," in n else n for n in names),
+        comments="",
+    )
+    assert read_contents(tmp_path / "a.csv").sign == sign
+    assert read_contents(pd.DataFrame(values, columns=list(names))).sign == sign

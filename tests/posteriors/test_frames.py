@@ -50,4 +50,4 @@ def test_other_columns_of_the_frame_are_audited():
 def test_frames_without_draws_are_refused():
     refused("without rows", read_draws, frame()[:0])
     refused("without columns of numbers", read_draws, frame()[[".chain", ".draw"]])
-    refused("cannot read draws from", read_draws, pd.DataFrame({"a": [1.0]}))
+    refused("cannot read draws from", read_draws, pd.DataFrame({"term": ["a"], "estimate": [1.0], "se": [0.1]}))

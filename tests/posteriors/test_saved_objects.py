@@ -5,6 +5,7 @@ import pickle
 import warnings
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -392,3 +393,15 @@ def test_a_saved_result_with_a_robust_covariance_keeps_the_inverse_hessian(kind,
         (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps(fit))
     plain, robust = (release_of(tmp_path / f"{name}.pickle") for name in ("plain", "robust"))
     np.testing.assert_allclose(robust.theta, plain.theta, rtol=1e-10)
+
+
+def test_a_dictionary_of_arrays_is_draws_of_the_model_that_is_given(tmp_path):
+    """As `pickle.dump(mcmc.get_samples())` writes it, with arrays of JAX; no code is called."""
+    rng = np.random.default_rng(0)
+    samples = {"beta": rng.normal([26, 0.6], [6, 0.06], (80, 2)), "sigma": rng.gamma(9.0, 2.0, 80)}
+    for name, values in (("numpy", samples), ("jax", {k: jnp.asarray(v) for k, v in samples.items()})):
+        path = tmp_path / f"{name}.pkl"
+        path.write_bytes(pickle.dumps(values))
+        assert release_of(path, "kidscore_momiq").size == 80
+        assert [n.attack for n in audited(path).not_run] == ["draws or records?"]
+        assert audited(path).findings == ()

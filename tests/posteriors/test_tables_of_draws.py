@@ -226,16 +226,6 @@ def test_a_column_that_does_not_count_is_looked_at(tmp_path):
     np.testing.assert_array_equal(next(v for v in found.variables if v.name == ".draw").values, ages)
 
 
-def test_a_table_of_data_is_no_draws(tmp_path):
-    path = tmp_path / "patients.csv"
-    records = np.stack([RNG.integers(18, 60, 200), RNG.integers(0, 2, 200), RNG.normal(size=200)], axis=1)
-    path.write_text(table(records, "age,smoker,outcome", head=""))
-    for read in (read_draws, lambda path: read_contents([path])):
-        refused("a table of data, not of draws: values repeat in 'age', 'smoker'", read, path)
-    path.write_text(table(RNG.normal(size=(200, 3)), "alpha,beta,gamma", head=""))
-    assert read_draws(path).values["alpha"].shape == (1, 200)
-
-
 def test_suffixes_of_two_parts():
     assert formats.suffix_of("a.b.csv.gz") == ".csv.gz"
     assert formats.suffix_of("a.tar.gz") == ".gz"

@@ -101,12 +101,6 @@ def test_bad_text_chains_are_refused(tmp_path, text, match):
     refused(match, read_draws, tmp_path / "a.txt")
 
 
-def test_a_table_of_data_is_no_draws(tmp_path):
-    rows = zip(RNG.integers(18, 60, 200), RNG.integers(0, 2, 200), strict=True)
-    (tmp_path / "a.txt").write_text("age smoker\n" + "".join(f"{a} {s}\n" for a, s in rows))
-    refused("a table of data, not of draws", read_draws, tmp_path / "a.txt")
-
-
 @pytest.mark.slow
 def test_a_chain_of_getdist_with_its_model(tmp_path):
     """Weights and names are what they are, and minus a log density is one, not of minus so many records."""

@@ -55,24 +55,18 @@ Link = Callable[[np.ndarray], np.ndarray]
 
 
 def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
-    """Link functions that are defined at all values, each with its derivative."""
+    """The identity and the usual links that are defined at all values, each with its derivative.
+
+    Other links are found as smooth functions of the draws, without loadings.
+    """
     low, high = float(values.min()), float(values.max())
     result: dict[str, tuple[Link, Link]] = {"": (lambda v: v, np.ones_like)}
     if low > 0:
         result["log"] = np.log, lambda v: 1 / v
     if low > 0 and high < 1:
         result["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
-        result["probit"] = special.ndtri, lambda v: np.sqrt(2 * np.pi) * np.exp(special.ndtri(v) ** 2 / 2)
-        result["log(-log(1 - v))"] = lambda v: np.log(-np.log1p(-v)), lambda v: 1 / ((v - 1) * np.log1p(-v))
     if high < 50 and low > -50:
         result["exp"] = np.exp, np.exp
-        result["expm1"] = np.expm1, np.exp
-    if low > -1:
-        result["log1p"] = np.log1p, lambda v: 1 / (1 + v)
-    if low > 0:
-        result["square"] = np.square, lambda v: 2 * v
-        result["inverse"] = lambda v: 1 / v, lambda v: 1 / v**2
-        result["square root"] = np.sqrt, lambda v: 0.5 / np.sqrt(v)
     return result
 
 

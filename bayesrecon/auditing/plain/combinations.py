@@ -49,7 +49,7 @@ class Related:
 def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
     """Compare every array with parameters of the model, or without a model, with earlier arrays that are not
     combinations."""
-    arrays = _arrays(look)
+    arrays = arrays_of(look)
     parameters = [(v, values) for v, values in arrays if look.is_parameter(v)]
     others = [(v, values) for v, values in arrays if not look.is_parameter(v)]
     pool: list[tuple[str, np.ndarray]] = []
@@ -75,7 +75,7 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
     return related, untried
 
 
-def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
+def arrays_of(look: Look) -> list[tuple[Variable, np.ndarray]]:
     """Arrays at their common draws, except arrays that earlier findings explain."""
     contents = look.contents
     if contents.draws is None:
@@ -145,7 +145,7 @@ def _relate(
         parts.append(more)
         unexplained[unexplained] = ~more.exact
     for part in parts:
-        judged = judge(part.loadings[part.exact], part.constant[part.exact], _labelled(look, variable))
+        judged = judge(part.loadings[part.exact], part.constant[part.exact], are_labelled(look, variable))
         related.append(Related(variable.where, part, judged, not unexplained.any()))
     return combinations
 
@@ -169,13 +169,13 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
             continue
         names = tuple(f"{variable.name}[{k}]" for k in basis)
         combinations = Combinations(result.exact, "", names, result.loadings, result.constant)
-        judged = judge(combinations.loadings, combinations.constant, _labelled(look, variable))
+        judged = judge(combinations.loadings, combinations.constant, are_labelled(look, variable))
         related.append(Related(variable.where, combinations, judged, bool(combinations.exact.all())))
         return True
     return False
 
 
-def _labelled(look: Look, variable: Variable) -> bool:
+def are_labelled(look: Look, variable: Variable) -> bool:
     """Whether the last axis has labels of points that are neither numbers nor identifiers of records."""
     for dimension in variable.dimensions:
         labels = look.contents.coordinates.get(f"{variable.group}/{dimension}")

@@ -45,6 +45,17 @@ def audit(
     fix: Annotated[
         Path | None, typer.Option(help="Write a cleaned copy to this .nc or .npz file, and audit the copy.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --fix: name of an array that the copy keeps, with wildcards. Repeatable. A model's parameters "
+            "are kept without it."
+        ),
+    ] = None,
+    rows: Annotated[
+        bool | None,
+        typer.Option("--draws/--records", help="What each row of the file is, if nothing in it says so."),
+    ] = None,
     keep_draws: Annotated[int | None, typer.Option(help="With --fix: number of draws to keep.")] = None,
     digits: Annotated[int | None, typer.Option(help="With --fix: round the draws to this number of digits.")] = None,
     remedies: Annotated[
@@ -71,8 +82,7 @@ def audit(
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
     Exit codes: 0 done; 1 a finding at --fail-on or above; 2 bad input; 3 incomplete, because an attack was not run (for
-    example without --model), so that nothing is cleared; 130 interrupted by Ctrl-C, with the findings so far shown as
-    incomplete.
+    example without --model), the file was not read, or it is open whether its rows are draws; 130 interrupted.
 
     A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
     model of your own. results.json of ACRO needs no model.
@@ -86,20 +96,23 @@ def audit(
     allowed = public_names(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
-    if fix is None and (keep_draws is not None or digits is not None):
-        raise BayesreconError("--keep-draws and --digits need --fix FILE")
+    if fix is None and (keep or keep_draws is not None or digits is not None):
+        raise BayesreconError("--keep, --keep-draws and --digits need --fix FILE")
+    row = "" if rows is None else "draws" if rows else "records"
 
     from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
-    from bayesrecon.auditing.fix import clean, write_audited
+    from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
+    from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
+    from bayesrecon.posteriors.contents import decided
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.results.findings import Thresholds
 
-    if all(is_table(file) for file in files):
+    if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
             if value is not None:
@@ -114,10 +127,10 @@ def audit(
     if settings and args.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
     chosen = inputs.load_model(args.model, settings, files) if args.model else None
-    sources, named = _sources(files, args.download)
+    sources, default = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
-    chosen = chosen or named
+    chosen = chosen or default
     if args.power is not None:
         if chosen is None:
             raise BayesreconError("--power needs a model: name it with --model")
@@ -125,7 +138,7 @@ def audit(
     if args.known is not None and chosen is None:
         raise BayesreconError("--known needs a model: name it with --model")
     knows = inputs.knowledge_of(args, chosen)
-    interrupted = False
+    interrupted, used, named = False, chosen, (set[str](), set[str]())
     with args.working() as how:
         run_audit = partial(
             run,
@@ -133,6 +146,7 @@ def audit(
             **knows,
             remedies=remedies and effort_of(effort),
             public=allowed,
+            rows=row,
             thresholds=Thresholds(small_count=threshold),
             key=how["key"],
         )
@@ -147,12 +161,15 @@ def audit(
                     results.append(run_audit(source, chosen, progress=announced))
                     continue
                 contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
+                contents = contents if chosen is not None else decided(contents, row)
+                if fix is not None:
+                    used = chosen or stored_model_of(contents)[0]
+                    named = named_to_keep(contents, used, (*(keep or ()), *allowed))
                 result = run_audit(contents, chosen, progress=announced)
                 if fix is not None:
-                    used = chosen or result.used
-                    draws = clean(contents, result, used, public=allowed, draws=keep_draws, digits=digits)
+                    draws = clean(contents, result, named, draws=keep_draws, digits=digits)
                     console.say("auditing the cleaned copy before it is written")
-                    audit_copy = partial(run_audit, model=used, progress=announced)
+                    audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
                     result = result.with_fixed(write_audited(draws, fix, audit_copy))
                     console.wrote(fix)
             except KeyboardInterrupt as stop:

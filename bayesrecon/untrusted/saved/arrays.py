@@ -13,6 +13,7 @@ from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
 _CORES = ("numpy.core", "numpy._core")
 _RECONSTRUCT = frozenset((f"{core}.multiarray", "_reconstruct") for core in _CORES)
 _FROM_BUFFER = frozenset((f"{core}.numeric", "_frombuffer") for core in _CORES)
+_JAX = frozenset([("jax._src.array", "_reconstruct_array"), ("jax._src.device_array", "reconstruct_device_array")])
 _SCALAR = frozenset((f"{core}.multiarray", "scalar") for core in _CORES)
 _MASKED = frozenset([("numpy.ma.core", "_mareconstruct"), ("numpy.ma", "_mareconstruct")])
 _ENCODE = frozenset([("_codecs", "encode")])
@@ -38,6 +39,7 @@ def is_array(node: object) -> TypeGuard[Made]:
         or node.is_of(_FROM_BUFFER)
         or node.is_of(_SCALAR)
         or node.is_of(_MASKED)
+        or node.is_of(_JAX)
         or is_tensor(node)
         or isinstance(node.stored, np.ndarray | Objects)
     )
@@ -61,9 +63,10 @@ def array_of(node: Made) -> np.ndarray | Objects:
         if dtype is None or dtype.hasobject or len(node.arguments) != 2:
             raise Unreadable("an invalid number of NumPy")
         return from_bytes(bytes_of(node.arguments[1]), dtype, (), "C")
-    if not node.states:
+    states = _exactly(node.arguments, 4)[2:3] if node.is_of(_JAX) else node.states
+    if not states:
         raise Unreadable("an array without its values")
-    state = node.states[-1]
+    state = states[-1]
     if node.is_of(_MASKED):
         _, shape, dtype, fortran, raw = _exactly(state[:5] if isinstance(state, tuple) else state, 5)
     else:
@@ -83,6 +86,11 @@ def beside(node: Made) -> list[object]:
         others = [a for a in arguments if a not in ("latin1", "latin-1", "utf-8")]
         return [*others, *node.states, *node.items, *node.pairs]
     found: list[object] = [*node.states[:-1], *node.items, *node.pairs, *_odd_arguments(node)]
+    if node.is_of(_JAX):  # how NumPy makes an empty array, and whether Python's numbers decide the type
+        (_, made, _, weak), plain = _exactly(node.arguments, 4), ((0,), b"b")
+        found += [] if isinstance(made, tuple) and made[1:] == plain else [made]
+        pairs = weak.pairs if isinstance(weak, Pairs) else [("", weak)]
+        found += [pair for pair in pairs if pair[0] != "weak_type" or not isinstance(pair[1], bool)]
     state = node.states[-1] if node.states else ()
     if node.is_of(_MASKED) and isinstance(state, tuple) and len(state) == 7:
         mask = bytes_of(state[5])
