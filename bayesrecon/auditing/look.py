@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.auditing.sensitive_values import DRAWS, LOG_DENSITIES, parameters_of
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 Named = Callable[[object], str | None]
 """Function that names the private column that values are equal to, or returns None."""
@@ -32,7 +35,7 @@ class Look:
     """
 
     contents: Contents
-    model: Model | None = None
+    model: "Model | None" = None
     named: Named = nobody
     key: int = 0
     findings: tuple[Finding, ...] = field(default=())

@@ -2,17 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
 from bayesrecon.posteriors.fits.saved.entries import parts_of
 from bayesrecon.posteriors.fits.saved.fits_of_saved import fits_of
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
 """Suffixes of files that are read as saved objects."""
@@ -52,7 +54,7 @@ def read_saved(
     )
 
 
-def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
+def release_of_saved(source: object, model: object, power: float | None) -> "Release | None":
     """The only fit in a file of saved objects; None if the source is anything else.
 
     Raises:

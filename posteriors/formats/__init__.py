@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from bayesrecon.arrays import Progress
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, beside
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.exports import hint

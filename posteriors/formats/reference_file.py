@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.fitting.database import read_draws_file
 from bayesrecon.posteriors.formats.format import Format
