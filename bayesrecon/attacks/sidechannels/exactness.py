@@ -96,11 +96,15 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
 
 
 def exact_in(
-    features: np.ndarray | Halves, columns: np.ndarray, rng: np.random.Generator, column_steps: np.ndarray | None = None
+    features: np.ndarray | Halves,
+    columns: np.ndarray,
+    rng: np.random.Generator | None = None,
+    column_steps: np.ndarray | None = None,
 ) -> Exact | None:
     """Fit columns `(T, N)` by features `(T, m)` and a constant. None if there are too few draws.
 
     Args:
+        rng: generator of random numbers to split features that are not split yet.
         column_steps: `(N,)` units of the last digits, by default inferred from the values.
 
     >>> rng = np.random.default_rng(0)
@@ -109,7 +113,7 @@ def exact_in(
     >>> found.exact.tolist(), found.loadings[0].round(6).tolist(), found.constant[0].round(6)
     ([True, False], [3.0, 0.0], np.float64(-2.0))
     """
-    prepared = features if isinstance(features, Halves) else halves(features, rng)
+    prepared = features if isinstance(features, Halves) else halves(features, rng or np.random.default_rng(0))
     if prepared is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are not exact

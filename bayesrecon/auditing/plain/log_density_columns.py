@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bayesrecon.attacks.sidechannels.combinations import standardised, unexplained
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.sensitive_values import PASS_A_MODEL
 from bayesrecon.diagnostics import evenly
@@ -9,6 +10,7 @@ from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 _PEAKED, _STRAIGHT = 0.75, 0.5  # shares of variance: at least by a paraboloid, and at most by a plane
+_FEW = 6  # numbers of columns up to which cubic terms matter
 _MOST_COLUMNS, _MOST_DRAWS = 30, 2000  # largest size of a fit, whose number of terms is quadratic in the columns
 
 
@@ -23,13 +25,32 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     candidates = [v for v in scalars if v.where not in look.reported and v.group in ("posterior", "sample_stats")]
     columns = _columns(look, total, sample)
     findings = []
-    for variable in candidates:
+    for variable in _suspects(candidates, columns, sample):
         values = np.asarray(variable.values, float)[sample]
         others = np.column_stack([c for where, c in columns if where != variable.where] or [np.zeros(len(sample))])
         if np.isfinite(values).all() and np.ptp(values) > 0 and _peaks(others[:, :_MOST_COLUMNS], values, look.rng):
             findings.append(_finding(variable))
     untried = [NotRun("log densities", "no model was given", PASS_A_MODEL, f.where) for f in findings]
     return findings, untried
+
+
+def _suspects(candidates: list[Variable], columns: list[tuple[str, np.ndarray]], sample: np.ndarray) -> list[Variable]:
+    """Scalars of which the other draws' squares and products explain much, by one regression for all of them."""
+    if len(columns) <= _FEW:
+        return candidates
+    first, of = columns[: _MOST_COLUMNS + 1], [v for v in candidates if np.isfinite(np.asarray(v.values, float)).all()]
+    if not of:
+        return []
+    linear = standardised(np.column_stack([column for _, column in first]))
+    one, other = np.triu_indices(len(first))
+    if 2 * (len(one) + len(first)) > len(sample):
+        one = other = np.arange(len(first))
+    parents = np.column_stack([np.append(np.arange(len(first)), one), np.append(np.arange(len(first)), other)])
+    targets = standardised(np.column_stack([np.asarray(v.values, float)[sample] for v in of]))
+    places = {where: k for k, (where, _) in enumerate(first)}
+    own = [places.get(v.where, -1) for v in of]
+    left = unexplained(np.column_stack([linear, linear[:, one] * linear[:, other]]), parents, targets, own)
+    return [v for v, share in zip(of, left, strict=True) if share < 1 - _STRAIGHT]
 
 
 def _columns(look: Look, total: int, sample: np.ndarray) -> list[tuple[str, np.ndarray]]:

@@ -94,9 +94,9 @@ def audit(
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.cli import console, inputs, option_values
-    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
+    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.results.findings import Thresholds
 
     if all(is_table(file) for file in files):
@@ -194,8 +194,8 @@ def _table(args: Arguments, files: list[str], remedies: "bool | Effort", thresho
 
 def _sources(files: list[str], download: bool) -> "tuple[list[str | list[str] | Draws], Model | None]":
     """What to read, and the model that a posteriordb name stands for."""
-    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import suffix_of
+    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
 
     chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_cmdstan_approximation(f)]
     other_files = [f for f in files if f not in chains]
