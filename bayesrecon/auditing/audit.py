@@ -23,6 +23,7 @@ from bayesrecon.knowledge import KNOWS, refuse_renamed
 from bayesrecon.precision import x64
 from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import Finding, NotRun, Thresholds
+from bayesrecon.results.told import from_r
 from bayesrecon.running.engine import pooled, swept
 from bayesrecon.running.threads import on_one_thread
 
@@ -99,7 +100,7 @@ def audit(
     ('incomplete', 'draws', 'no model was given')
     """
     refuse_renamed(which, "audit")
-    public = tuple(which.pop("public", ()))
+    public = tuple(dict.fromkeys(form for name in which.pop("public", ()) for form in (name, from_r(name))))
     stated = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     asked = Asked(
         knows={k: v for k, v in stated.items() if v is not None},

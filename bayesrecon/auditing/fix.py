@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,17 +16,19 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
 from bayesrecon.results.audit import Audit
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as an audit
 def clean(
     contents: Contents,
     audit: Audit,
-    model: Model | None = None,
+    model: "Model | None" = None,
     *,
     public: Sequence[str] = (),
     draws: int | None = None,

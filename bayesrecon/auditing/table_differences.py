@@ -16,6 +16,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
+from bayesrecon.results.told import values_in
 
 KIND = "difference of tables"
 
@@ -139,14 +140,14 @@ def _finding(
     if one.count == 1 and known:
         if (one.half[known] / Z95 < thresholds.record * one.sd[known]).any():
             level = "high"
-        person = ", ".join(_value(one, i, domains) for i in known)
+        person = values_in(", ".join(_value(one, i, domains) for i in known))
         title = f"a person by difference of tables: {person}"
         summary = (
             f"if {one.whole} and {parts} differ by one record and nothing else, it is {person}; {_also(one, known)}"
         )
     else:
         title = f"{records} by difference of tables"
-        means = ", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known)
+        means = values_in(", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known))
         stated = f"their means are {means}" if known else "their values are not determined"
         summary = (
             f"if the records of {parts} are among those of {one.whole}, {records} are only in {one.whole}: {stated}"
@@ -190,7 +191,7 @@ def _number(value: float, half: float) -> str:
 def _also(one: Between, known: Sequence[int]) -> str:
     """The interval under the alternatives, in words."""
     ranges = ", ".join(f"{one.fields[i]} {_range(one.lower[i], one.upper[i])}" for i in known)
-    return f"if a value of another record was corrected as well, or another record exchanged, {ranges}"
+    return f"if a value of another record was corrected as well, or another record exchanged, {values_in(ranges)}"
 
 
 def _range(low: float, high: float) -> str:

@@ -12,12 +12,12 @@ from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows
-from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.releases import Release
 
 if TYPE_CHECKING:
     from bayesrecon.cli.command import Arguments
+    from bayesrecon.model import Model, Records
+    from bayesrecon.releases import Release
 
 
 class ReleaseOptions(TypedDict, total=False):
@@ -39,11 +39,11 @@ class ReleaseOptions(TypedDict, total=False):
 class StatedTableOptions(TypedDict, total=False):
     """Options of `posteriors.from_table` that `--model` and `--settings` state."""
 
-    model: Required[Model | str]
+    model: Required["Model | str"]
     response: str
 
 
-def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> Model:
+def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> "Model":
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -62,7 +62,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
+def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> "Model":
     """The model of a Stan program, with sizes from the draws.
 
     Raises:
@@ -90,7 +90,7 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(loaded: object, spec: str, settings: Json | None) -> Model:
+def _model(loaded: object, spec: str, settings: Json | None) -> "Model":
     from bayesrecon.models.conversion import model_of
     from bayesrecon.models.descriptions import program_fields
 
@@ -126,7 +126,7 @@ def open_release(
     formula: str | None = None,
     weights: str | None = None,
     column: Sequence[str] | None = None,
-) -> Release:
+) -> "Release":
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
     if any(tables) or correlations:
@@ -147,7 +147,7 @@ def open_release(
     return _opened(sources, model, values, draws, download, trusted, power, weights)
 
 
-def at_power(model: Model, power: float | None) -> Model:
+def at_power(model: "Model", power: float | None) -> "Model":
     """The model with the likelihood at this power; None leaves the model unchanged."""
     from bayesrecon.models.power import tempered
 
@@ -163,7 +163,7 @@ def _opened(
     trusted: bool,
     power: float | None,
     weights: str | None,
-) -> Release:
+) -> "Release":
     if values and model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
     from bayesrecon.posteriors.conversion import is_file, release_of
@@ -207,7 +207,7 @@ def _open_table(
     correlations: str | None,
     formula: str | None,
     column: Sequence[str] | None,
-) -> Release:
+) -> "Release":
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
 
@@ -224,12 +224,12 @@ def _open_table(
     )
 
 
-def open_release_of(args: "Arguments") -> Release:
+def open_release_of(args: "Arguments") -> "Release":
     """The release of the shared options."""
     return open_release(args.release, **_release_options(args))
 
 
-def open_releases_of(args: "Arguments") -> list[Release]:
+def open_releases_of(args: "Arguments") -> "list[Release]":
     """The releases of the shared options, which have the same data."""
     return open_releases(args.release, **_release_options(args))
 
@@ -250,7 +250,7 @@ def _release_options(args: "Arguments") -> ReleaseOptions:
     }
 
 
-def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
+def knowledge_of(args: "Arguments", model: "Model | None") -> Knows:
     """The attacker's knowledge in the shared options, as keywords of a verb."""
     unit = tuple(args.unit.split(",")) if args.unit else None
     knowledge = {
@@ -265,7 +265,7 @@ def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
     return cast(Knows, {name: value for name, value in knowledge.items() if value is not None})
 
 
-def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> list[Release]:
+def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> "list[Release]":
     """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
     from bayesrecon.posteriors.conversion import is_file
 
@@ -291,7 +291,7 @@ def open_releases(sources: Sequence[str], **options: Unpack[ReleaseOptions]) -> 
     return [open_release([source], **options) for source in sources]
 
 
-def known_fields(path: str | None, model: Model) -> Records | None:
+def known_fields(path: str | None, model: "Model") -> "Records | None":
     """The columns of a design file that are fields of the model's record."""
     if path is None:
         return None
@@ -312,7 +312,7 @@ def open_data(
     response: str | None = None,
     covariates: str | None = None,
     settings: str | None = None,
-) -> tuple[Model, Records]:
+) -> "tuple[Model, Records]":
     """A model and the records to fit it to, from a data file or a posteriordb data name."""
     from bayesrecon.models import find
 

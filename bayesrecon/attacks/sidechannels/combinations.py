@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Bool, Float
-from scipy import special
 
 from bayesrecon.attacks.sidechannels.exactness import Exact, Halves, exact_in, halves, steps_of
 from bayesrecon.diagnostics import evenly
@@ -65,6 +64,8 @@ def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
     if low > 0:
         result["log"] = np.log, lambda v: 1 / v
     if low > 0 and high < 1:
+        from scipy import special  # which takes long to load
+
         result["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
         result["probit"] = special.ndtri, lambda v: np.sqrt(2 * np.pi) * np.exp(special.ndtri(v) ** 2 / 2)
         result["log(-log(1 - v))"] = lambda v: np.log(-np.log1p(-v)), lambda v: 1 / ((v - 1) * np.log1p(-v))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-import scipy.linalg
 from jaxtyping import Bool, Float
 
 from bayesrecon.attacks.sidechannels.resolution import resolution
@@ -90,7 +89,7 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
     features = np.where(usable, features, 0.0)  # features that overflow are not used
     centre, scale = features[fit].mean(axis=0), features[fit].std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    inverse = np.asarray(scipy.linalg.pinv((features[fit] - centre) / scale, rtol=_CONDITION))
+    inverse = np.linalg.pinv((features[fit] - centre) / scale, rcond=_CONDITION)
     units = steps_of(features) if steps is None else steps
     return Halves(features, units, fit, order[count // 2 :][:_TESTED], centre, scale, inverse)
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from bayesrecon.attacks.sidechannels.combinations import (
     Combinations,
@@ -23,6 +22,7 @@ from bayesrecon.auditing.short_text import SHOW, places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.told import values_in
 
 NAME = "exact combinations"
 _MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # largest size of a regression, which takes seconds
@@ -180,6 +180,8 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
         scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
     scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constant columns and overflows
     sample = scaled[evenly(len(scaled), 800)]
+    import scipy.linalg  # which takes long to load
+
     _, pivots = scipy.linalg.qr(sample, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
         if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
@@ -237,7 +239,9 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    rows = [r.combinations.row(n) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][:SHOW]
+    rows = [values_in(r.combinations.row(n)) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][
+        :SHOW
+    ]
     first = related[0].combinations
     columns = {t: first.loadings[first.exact][:, k] for k, t in enumerate(first.terms)} if len(related) == 1 else {}
     names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}

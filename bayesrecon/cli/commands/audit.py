@@ -64,6 +64,9 @@ def audit(
             help="Report levels and cells with fewer records, and fewer residual degrees of freedom, as small counts.",
         ),
     ] = 10,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show values of records in reports, which are then copies of data.")
+    ] = False,
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, some remedies are only predicted; full: measure all remedies.")
     ] = "quick",
@@ -104,7 +107,9 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
-        finish(args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on)
+        finish(
+            args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on, show_values=show_values
+        )
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -159,7 +164,7 @@ def audit(
                 results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
                 break
             results.append(result)
-    finish(args, merge(results), html, fail_on, interrupted)
+    finish(args, merge(results), html, fail_on, interrupted, show_values)
 
 
 COMMAND = audit

@@ -73,9 +73,9 @@ def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: boo
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.auditing.verdict import available, verdicts
     from bayesrecon.cli import console
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
+    from bayesrecon.games.posteriordb.verdict import available, verdicts
     from bayesrecon.running.engine import processes
 
     unavailable: list[str] = []
