@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypedDict, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
+from bayesrecon.auditing.look import FitOptions
 from bayesrecon.auditing.presumptions import presumptions, with_the_number
 from bayesrecon.auditing.saved_statistics import findings_of
 from bayesrecon.auditing.short_text import places
@@ -52,16 +53,6 @@ _MEND = "correct what the check names"
 _HOW = "directly, by this release alone"
 _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is not reported
 _NAMED = 8  # largest number of statistics named in a sentence
-
-
-class FitOptions(TypedDict, total=False):
-    """Options of `attack_fit` that do not depend on the fit."""
-
-    remedies: bool
-    effort: str
-    thresholds: Thresholds | None
-    key: int
-    progress: Progress | None
 
 
 @in_float64

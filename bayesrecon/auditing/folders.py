@@ -16,7 +16,7 @@ from bayesrecon.posteriors.formats import format_of, suffix_of, suffixes
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _MOST_MEMBERS, _MOST_BYTES, _RATIO = 10_000, 2**34, 200  # largest archive, and how much larger than its file
-_BLOCK = 2**20
+_BLOCK = 2**20  # bytes that are copied at a time
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -17,12 +17,7 @@ from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun, Thresholds
 
 if TYPE_CHECKING:
-    from bayesrecon.auditing.fit_findings import FitOptions
-    from bayesrecon.auditing.opened import Opened
-    from bayesrecon.auditing.private_data import Private
-    from bayesrecon.auditing.table_differences import Table
-    from bayesrecon.auditing.table_remedies import Alternatives
-    from bayesrecon.model import Model
+    from bayesrecon.model import Model, Records
     from bayesrecon.releases import Release
 
 Needs = Literal["model", "data", "nothing"]
@@ -86,6 +81,46 @@ class Asked:
         }
 
 
+class FitOptions(TypedDict, total=False):
+    """Options of `attack_fit` that do not depend on the fit."""
+
+    remedies: bool
+    effort: str
+    thresholds: Thresholds | None
+    key: int
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table and what may be published instead.
+
+    Attributes:
+        release: the table.
+        n: number of records in its footer.
+        alternatives: `{remedy: function that makes the table}`.
+    """
+
+    release: "Release"
+    n: float | None
+    alternatives: Mapping[str, Callable[[], "Release"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Private:
+    """The private data.
+
+    Attributes:
+        columns: `{column: (N,)}`, as supplied.
+        records: the same data as records of the model; None without a model.
+        stamp: path, size and hash of the file; None for a mapping.
+    """
+
+    columns: Mapping[str, np.ndarray]
+    records: "Records | None"
+    stamp: Json | None
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fit or a table of estimates.
@@ -100,7 +135,7 @@ class Fit:
 
     release: "Release | None"
     attack: str = "fit"
-    alternatives: "Alternatives | None" = None
+    alternatives: "Sequence[tuple[str, Callable[[], Release]]] | None" = None
     untried: tuple[NotRun, ...] = ()
     where: tuple[str, ...] = ()
 
@@ -119,7 +154,7 @@ class Look:
         private: the private data, if given.
         fit: the fit, if it is one.
         tables: tables to compare with one another.
-        drawn: the draws as a release of the model, if they can be attacked.
+        drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         begun: what was said before any channel.
         progress: called with a label and the completed fraction of a channel.
     """
@@ -130,16 +165,16 @@ class Look:
     key: int = 0
     findings: tuple[Finding, ...] = field(default=())
     asked: Asked = field(default_factory=Asked)
-    private: "Private | None" = None
+    private: Private | None = None
     fit: Fit | None = None
-    tables: "Sequence[Table]" = ()
-    drawn: "Opened | None" = None
+    tables: Sequence[Table] = ()
+    drawn: Any = None
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
 
     @property
-    def opened(self) -> "Opened":
-        """The draws, for channels that need a model."""
+    def opened(self) -> Any:
+        """The draws as a release of the model (`opened.Opened`), for channels that need a model."""
         assert self.drawn is not None
         return self.drawn if self.progress is None else replace(self.drawn, progress=self.progress)
 
@@ -149,7 +184,7 @@ class Look:
         there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.drawn is not None}
         return tuple(need for need, is_there in there.items() if is_there)
 
-    def of_fits(self) -> "FitOptions":
+    def of_fits(self) -> FitOptions:
         """Options of attacks on fits."""
         asked = self.asked
         return {

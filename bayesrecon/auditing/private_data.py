@@ -2,33 +2,17 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesrecon.auditing.look import Private
 from bayesrecon.errors import BayesreconError
-from bayesrecon.json_types import Json
 
 if TYPE_CHECKING:
     from bayesrecon.model import Model, Records
-
-
-@dataclass(frozen=True, eq=False)
-class Private:
-    """The private data.
-
-    Attributes:
-        columns: `{column: (N,)}`, as supplied.
-        records: the same data as records of the model; None without a model.
-        stamp: path, size and hash of the file; None for a mapping.
-    """
-
-    columns: Mapping[str, np.ndarray]
-    records: "Records | None"
-    stamp: Json | None
 
 
 def read_private(data: object, model: "Model | None") -> Private | None:

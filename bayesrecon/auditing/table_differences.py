@@ -1,8 +1,7 @@
 """Findings on what is in one table and not in others."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, search
+from bayesrecon.auditing.look import Table
 from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
@@ -24,21 +24,6 @@ _APART = (
     Remedy("publish one of the tables"),
     Remedy("publish all tables on the same records"),
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table and what may be published instead.
-
-    Attributes:
-        release: the table.
-        n: number of records in its footer.
-        alternatives: `{remedy: function that makes the table}`.
-    """
-
-    release: Release
-    n: float | None
-    alternatives: Mapping[str, Callable[[], Release]]
 
 
 def difference_findings(

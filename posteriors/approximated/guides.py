@@ -15,11 +15,7 @@ from bayesrecon.model import Model
 from bayesrecon.models.conversion import model_of
 from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_distribution, is_autoguide
-from bayesrecon.posteriors.approximated.cmdstan_distributions import (
-    cmdstan_distribution,
-    is_cmdstan_approximation,
-    is_path,
-)
+from bayesrecon.posteriors.approximated.cmdstan_distributions import cmdstan_distribution
 from bayesrecon.posteriors.approximated.fitted_distribution import FittedDistribution
 from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, variational, whitening
 from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
@@ -28,6 +24,7 @@ from bayesrecon.posteriors.approximated.pymc_distributions import (
     is_pymc_approximation,
     pymc_distribution,
 )
+from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import (
     Approximation,

@@ -4,6 +4,7 @@ from bayesrecon.auditing.cell_totals import dominance_of_draws
 from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies
 from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.look import Channel, Look
+from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import DRAWS
 from bayesrecon.auditing.stage import INCALCULABLE, not_computed
 from bayesrecon.results.findings import Finding, NotRun
@@ -15,7 +16,7 @@ _WHERE = ("posterior",)
 
 def find(look: Look) -> tuple[list[Finding | Open], list[str | NotRun]]:
     """Attack the draws alone."""
-    opened = look.opened
+    opened: Opened = look.opened
     outcome = opened.attacked.outcome
     notes: list[str | NotRun] = [*opened.release.notes]
     if isinstance(outcome, INCALCULABLE):

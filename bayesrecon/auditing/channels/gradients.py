@@ -9,6 +9,7 @@ from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.look import Channel, Look
+from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import GRADIENTS
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.auditing.short_text import places
@@ -19,7 +20,7 @@ _NAME = "gradients"
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Attack arrays with one column per coordinate, whatever their name. Their totals give statistics."""
-    opened = look.opened
+    opened: Opened = look.opened
     findings = []
     numbers, theta = opened.numbers, np.asarray(opened.release.theta)
     for series, weights in numbers.gradients:

@@ -30,7 +30,7 @@ _EXACT = 1e4  # if errors are smaller by a larger factor, they are reported as e
 
 def find(look: Look) -> tuple[list[Open], list[NotRun]]:
     """Attack `lp__`, `lp`, minus `potential_energy`, and any other multiple of a log density."""
-    opened = look.opened
+    opened: Opened = look.opened
     findings, untried = _by_name(opened)
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]

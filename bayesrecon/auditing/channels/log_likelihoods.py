@@ -42,7 +42,7 @@ _ERRORS, _REPEATS = 512, 16  # number of errors for a median, and most repetitio
 
 def find(look: Look) -> tuple[Sequence[Finding | Open], list[NotRun]]:
     """Attack pointwise log likelihoods, whatever their name, and their sums over parts of the records."""
-    opened = look.opened
+    opened: Opened = look.opened
     findings: list[Open] = []
     untried: list[NotRun] = []
     exact = opened.numbers.terms

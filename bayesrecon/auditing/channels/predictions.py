@@ -19,7 +19,7 @@ _FEWEST = 30  # smallest number of draws
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Attack posterior predictive draws: the covariates of each record's column, and moments of the design."""
-    opened = look.opened
+    opened: Opened = look.opened
     findings: list[Finding] = []
     untried: list[NotRun] = []
     for variable in opened.contents.group("posterior_predictive", "predictions"):
