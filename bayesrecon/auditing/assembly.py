@@ -77,7 +77,7 @@ def judged(look: Look, stage: Stage) -> Stage:
         found = sensitive_values(contents, look.model, stage.findings)
         closed = [f for f in found if attack_of(f) in missed or not attack_of(f)]
         stage += Stage(tuple(closed), (), tuple(without_attack(closed)))
-    elif contents.saved is None and (look.fit is None or contents.variables):
+    elif contents.saved is None and not look.holds_others and (look.fit is None or contents.variables):
         closed, untried, note = unopened(contents, look.key, list(stage.findings))
         if look.fit is not None:  # the draws of such a file are those of the distribution, which was attacked
             closed, note = [f for f in closed if f.kind != DRAWS], ""

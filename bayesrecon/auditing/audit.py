@@ -178,6 +178,8 @@ def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
             while waiting:
                 begin = _READ + (1 - len(waiting) / len(available)) * (_REMEDIES - _READ)
                 told = _part(progress, begin, (_REMEDIES - _READ) / len(available), f"looking for {waiting[0].name}")
+                if told is not None:
+                    told("", 0.0)
                 found = waiting[0].stage(replace(subject, findings=stage.findings, progress=told))
                 if waiting[0].needs == "nothing":
                     found = found.without(partial(is_public, allowed=asked.public))
@@ -311,7 +313,7 @@ def _member(path: Path, name: str, model: object) -> _Source:
 
 
 def _contents(contents: Contents, asked: Asked, progress: Progress | None) -> Look:
-    return _look(contents, None, asked)
+    return _look(contents, None, asked, holds_others=True, begun=Stage(untried=_unread_parts(contents)))
 
 
 def _one(of: Any, model: object, name: str | None, how: Json, asked: Asked, progress: Progress | None) -> Look:
@@ -342,8 +344,7 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
     if contents.saved is not None and used is not None:
         raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
-    unread = tuple(NotRun(READING, u.reason, f"drop {u.where}", (u.where,)) for u in contents.unread)
-    begun = Stage((), (missing,) if missing else (), unread)
+    begun = Stage((), (missing,) if missing else (), _unread_parts(contents))
     try:
         look = _look(contents, used, asked, begun=begun)
     except BayesreconError:
@@ -356,6 +357,10 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
     from bayesrecon.auditing.opened import opened
 
     return replace(look, drawn=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
+
+
+def _unread_parts(contents: Contents) -> tuple[NotRun, ...]:
+    return tuple(NotRun(READING, u.reason, f"drop {u.where}", (u.where,)) for u in contents.unread)
 
 
 def _of_fit(of: Any, model: object, name: str | None, asked: Asked) -> Look | None:

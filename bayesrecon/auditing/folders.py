@@ -42,6 +42,11 @@ def files_of(folder: Path) -> list[Path]:
     return list(under(folder))
 
 
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is an archive of files, and not a format that is an archive."""
+    return Path(path).is_file() and (str(path).lower().endswith(_TARS) or _is_zip_of_files(Path(path)))
+
+
 @contextmanager
 def unpacked(of: str | os.PathLike[str]) -> Generator[tuple[Path, Contents | None]]:
     """A temporary folder with the members of an archive, and what else it has; no contents for other paths.
@@ -50,10 +55,10 @@ def unpacked(of: str | os.PathLike[str]) -> Generator[tuple[Path, Contents | Non
         BayesreconError: the archive is damaged or too large.
     """
     path = Path(of)
-    is_tar = path.name.lower().endswith(_TARS)
-    if not path.is_file() or not (is_tar or _is_zip_of_files(path)):
+    if not is_archive(path):
         yield Path(), None
         return
+    is_tar = path.name.lower().endswith(_TARS)
     with tempfile.TemporaryDirectory() as folder:
         form = "tar archive" if is_tar else "zip archive"
         with reading(path, f"a {form}"):

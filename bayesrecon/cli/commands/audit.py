@@ -27,7 +27,7 @@ Files = Annotated[
 ]
 
 
-@command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"))
+@command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"), folders=True)
 def audit(
     args: Arguments,
     files: Files,
@@ -96,6 +96,7 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, write_audited
+    from bayesrecon.auditing.folders import is_archive, is_folder
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
@@ -146,7 +147,8 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                if is_cmdstan_approximation(source) or is_acro(source):
+                several = isinstance(source, str) and (is_folder(source) or is_archive(source))
+                if several or is_cmdstan_approximation(source) or is_acro(source):
                     if fix is not None:
                         raise BayesreconError("--fix needs a file of draws, and this is not one")
                     results.append(run_audit(source, chosen, progress=announced))
