@@ -77,13 +77,13 @@ def judged(look: Look, stage: Stage) -> Stage:
         found = sensitive_values(contents, look.model, stage.findings)
         closed = [f for f in found if attack_of(f) in missed or not attack_of(f)]
         stage += Stage(tuple(closed), (), tuple(without_attack(closed)))
-    elif contents.saved is None and not look.holds_others and (look.fit is None or contents.variables):
+    elif contents.saved is None and not look.without_items and (look.fit is None or contents.variables):
         closed, untried, note = unopened(contents, look.key, list(stage.findings))
         if look.fit is not None:  # the draws of such a file are those of the distribution, which was attacked
             closed, note = [f for f in closed if f.kind != DRAWS], ""
             untried = [n for n in untried if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",))]
         held = any(e.role or e.kind in ("array", "labels", "bytes", "text") for e in contents.entries)
-        if contents.format and contents.draws is None and not (stage.found or closed or stage.untried or held):
+        if contents.draws is None and not (stage.found or closed or stage.untried or held):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         stage += Stage(tuple(closed), (note,) if note else (), tuple(untried))
     accounted = accounts(replace(look, findings=stage.findings), stage.untried, look.asked.public)

@@ -307,13 +307,13 @@ def _member(path: Path, name: str, model: object) -> _Source:
     def refused(message: str) -> Look:
         remedy = f"drop {name}, or convert it to a format that is read"
         untried = NotRun(READING, message.replace(str(path), name), remedy, (name,))
-        return Look(Contents(name, "not read"), begun=Stage(untried=(untried,)))
+        return Look(Contents(name, "not read"), without_items=True, begun=Stage(untried=(untried,)))
 
     return _Source(name, partial(_one, path, model, name, {}), refused)
 
 
 def _contents(contents: Contents, asked: Asked, progress: Progress | None) -> Look:
-    return _look(contents, None, asked, holds_others=True, begun=Stage(untried=_unread_parts(contents)))
+    return _look(contents, None, asked, without_items=True, begun=Stage(untried=_unread_parts(contents)))
 
 
 def _one(of: Any, model: object, name: str | None, how: Json, asked: Asked, progress: Progress | None) -> Look:
@@ -440,7 +440,10 @@ def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source
         if release is not None:
             alternatives = dict(about.get("alternatives", ()))
             tables.append(Table(replace(release, name=name), records_of(table, column), alternatives))
-    together = _Source("", lambda asked, progress: Look(Contents("", ""), key=asked.key, asked=asked, tables=tables))
+    together = _Source(
+        "",
+        lambda asked, progress: Look(Contents("", ""), key=asked.key, asked=asked, tables=tables, without_items=True),
+    )
     return [*listed, together]
 
 
@@ -467,7 +470,7 @@ def _acro(output: AcroOutput, files: tuple[Stamp, ...], asked: Asked, progress: 
     contents = Contents(output.name, _ACRO, files)
     if isinstance(output.table, list):
         counts = small_counts(_counts(output.table), asked.thresholds.small_count, where, "nothing but the file")
-        return Look(contents, key=asked.key, asked=asked, begun=replace(begun, found=tuple(counts)))
+        return Look(contents, key=asked.key, asked=asked, without_items=True, begun=replace(begun, found=tuple(counts)))
     if not output.kind:
         raise BayesreconError(f"it is a {output.description}, and outputs of this kind are not read")
     release, about = _table(output.table, output.kind, {"response": output.response})
@@ -482,7 +485,7 @@ def _status(output: AcroOutput) -> str:
 
 def _unread(output: AcroOutput, message: str) -> Look:
     untried = NotRun("table", message, _AUDIT_TABLE, (output.name,))
-    return Look(Contents(output.name, _ACRO), begun=Stage((), (_status(output),), (untried,)))
+    return Look(Contents(output.name, _ACRO), without_items=True, begun=Stage((), (_status(output),), (untried,)))
 
 
 def _counts(grids: "list[list[list[str]]]") -> "list[Count]":

@@ -155,7 +155,7 @@ class Look:
         fit: the fit, if it is one.
         tables: tables to compare with one another.
         drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
-        holds_others: whether it is the container of other subjects, such as an archive.
+        without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
         progress: called with a label and the completed fraction of a channel.
     """
@@ -170,7 +170,7 @@ class Look:
     fit: Fit | None = None
     tables: Sequence[Table] = ()
     drawn: Any = None
-    holds_others: bool = False
+    without_items: bool = False
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
 
