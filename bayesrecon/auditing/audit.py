@@ -440,11 +440,9 @@ def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source
         if release is not None:
             alternatives = dict(about.get("alternatives", ()))
             tables.append(Table(replace(release, name=name), records_of(table, column), alternatives))
-    together = _Source(
-        "",
-        lambda asked, progress: Look(Contents("", ""), key=asked.key, asked=asked, tables=tables, without_items=True),
-    )
-    return [*listed, together]
+    together = Look(Contents("", ""), tables=tables, without_items=True)
+    whole = _Source("", lambda asked, progress: replace(together, key=asked.key, asked=asked))
+    return [*listed, whole]
 
 
 def _one_of_tables(
