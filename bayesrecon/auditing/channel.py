@@ -13,13 +13,13 @@ from bayesrecon.discovery import added, discover
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.results.findings import NotRun
 
-_FOLDERS: dict[Needs, tuple[str, str]] = {"nothing": ("plain", "PLAIN"), "model": ("channels", "CHANNEL")}
+_FOLDERS: dict[Needs, str] = {"nothing": "plain", "model": "channels"}
 
 
 def channels(needs: Sequence[Needs] = ("nothing", "model")) -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
     """Channels that need one of these, in order, and plug-ins that could not be loaded."""
     folders = [_FOLDERS[one] for one in needs if one in _FOLDERS]
-    shipped: list[Channel] = [c for folder, name in folders for c in discover(f"{__package__}.{folder}", name)]
+    shipped: list[Channel] = [c for folder in folders for c in discover(f"{__package__}.{folder}", "CHANNEL")]
     names = {channel.name for channel in shipped}
     available = added("channels", "channel", lambda v: isinstance(v, Channel), lambda c: c.name, shipped)
     listed = [channel if name in names else _of_plugin(channel) for name, channel in available.by_name.items()]

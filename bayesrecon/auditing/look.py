@@ -287,8 +287,3 @@ class Channel:
         untried = tuple(note for note in notes if isinstance(note, NotRun))
         warnings = tuple(str(note) for note in notes if isinstance(note, str) or self.needs == "model")
         return Stage(tuple(found), warnings, untried)
-
-
-def Plain(name: str, find: Callable[[Look], Found], rank: int) -> Channel:
-    """A channel that needs nothing but its subject."""
-    return Channel(name, find, rank)

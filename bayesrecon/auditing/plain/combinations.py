@@ -16,7 +16,7 @@ from bayesrecon.attacks.sidechannels.combinations import (
 from bayesrecon.attacks.sidechannels.exactness import exact_in
 from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
-from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import SHOW, places
 from bayesrecon.diagnostics import evenly
@@ -274,4 +274,4 @@ def _structure(related: list[Related]) -> Finding:
     )
 
 
-PLAIN = Plain(NAME, find, 30)
+CHANNEL = Channel(NAME, find, 30)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.centred_prior import INTERCEPT, PRIOR, SLOPES, means_by_prior
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
@@ -112,4 +112,4 @@ def _is_prior(entry: Entry) -> bool:
     return entry.kind == "array" and entry.where.endswith("prior/prior") and np.asarray(entry.values).dtype.kind == "U"
 
 
-PLAIN = Plain("default priors", find, 13)
+CHANNEL = Channel("default priors", find, 13)

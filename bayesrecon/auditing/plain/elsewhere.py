@@ -5,7 +5,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, kind_of_labels
 from bayesrecon.auditing.inventory import arrays_beside
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.short_text import count, preview
 from bayesrecon.posteriors.contents import GROUPS, Entry
@@ -61,4 +61,4 @@ def _are_personal(texts: np.ndarray) -> bool:
     return any(EMAIL.search(str(t)) for t in texts.ravel()[:10_000]) or len(np.unique(texts)) >= 20
 
 
-PLAIN = Plain("values elsewhere", find, 25)
+CHANNEL = Channel("values elsewhere", find, 25)

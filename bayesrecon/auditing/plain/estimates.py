@@ -1,6 +1,6 @@
 """Tables of estimates in a file: what they determine about the data."""
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.results.findings import Finding, NotRun
 
 
@@ -16,4 +16,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return [f if used is None else scored_table(f, used, asked.data, asked.known) for f, used in found], untried
 
 
-PLAIN = Plain("estimates", find, 80)
+CHANNEL = Channel("estimates", find, 80)

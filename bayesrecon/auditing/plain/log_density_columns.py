@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.combinations import standardised, unexplained
-from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.sensitive_values import PASS_A_MODEL
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
@@ -102,4 +102,4 @@ def _finding(variable: Variable) -> Finding:
     )
 
 
-PLAIN = Plain("log densities by their shape", find, 35)
+CHANNEL = Channel("log densities by their shape", find, 35)

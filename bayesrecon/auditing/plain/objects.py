@@ -9,7 +9,7 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
 from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Part
@@ -189,4 +189,4 @@ def _part_finding(kind: str, severity: Severity, part: Part, what: str, entries:
     )
 
 
-PLAIN = Plain("saved objects", find, 11)
+CHANNEL = Channel("saved objects", find, 11)

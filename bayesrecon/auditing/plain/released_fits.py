@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.results.findings import Finding, NotRun
 
 
@@ -31,4 +31,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     return findings, notes
 
 
-PLAIN = Plain("fits", find, 85)
+CHANNEL = Channel("fits", find, 85)

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from bayesrecon.auditing.inventory import parts_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places
 from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.posteriors.contents import Contents, SavedFit
@@ -69,4 +69,4 @@ def _not_attacked(contents: Contents, seen: set[str]) -> list[NotRun]:
     return [NotRun(_ATTACK, reason, _REMEDY, where)] if where else []
 
 
-PLAIN = Plain("saved fits", find, 90)
+CHANNEL = Channel("saved fits", find, 90)

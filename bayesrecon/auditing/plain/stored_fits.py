@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_labels, of_rows
 from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.posteriors.contents import Entry
@@ -207,4 +207,4 @@ _OTHERS: tuple[tuple[str, Severity | None, str, str], ...] = (
 )
 """Role, severity (None: by the number of rows), title, and what an attacker learns."""
 
-PLAIN = Plain("stored fits", find, 12)
+CHANNEL = Channel("stored fits", find, 12)
