@@ -1,16 +1,31 @@
-"""Types of arrays, of draws in a file, and of random keys."""
+"""Types of arrays, of draws in a file, of random keys and of progress. JAX is loaded with the types that need it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
-Array = np.ndarray | jax.Array
-"""NumPy's in this process; JAX's on a device, or in a program that is compiled."""
+if TYPE_CHECKING:
+    import jax
 
-Key = int | jax.Array
-"""A seed, or a random key of JAX."""
+    Array = np.ndarray | jax.Array
+    """NumPy's in this process; JAX's on a device, or in a program that is compiled."""
+
+    Key = int | jax.Array
+    """A seed, or a random key of JAX."""
+
+Progress = Callable[[str, float], None]
+"""Function that is called with a label and the fraction done."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Array", "Key"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import jax
+
+    return (np.ndarray if name == "Array" else int) | jax.Array
 
 
 class Stored(ABC):

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
 
-from bayesrecon.arrays import Array
-from bayesrecon.domains import Domain
+from bayesrecon.domains import Domain, Field, Records
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.factors import Factor, stated_factors
-from bayesrecon.model import Field, Model, Records
 from bayesrecon.stated_domains import parse, whole_numbers
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 
 class Knows(TypedDict, total=False):
@@ -90,7 +91,7 @@ class Knowledge:
     known: dict[str, np.ndarray] = field(default_factory=dict)
     unit: str | tuple[str, ...] | None = None
     total: float | None = None
-    identities: Mapping[str, tuple[Callable[[Records], Array], float]] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
     fit_weights: str | None = None
     offset: bool | None = None
@@ -118,7 +119,7 @@ class Knowledge:
         return list(self.fields[self.unit].domain.levels) if known is None else np.unique(known).tolist()
 
 
-def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
+def check_knowledge(model: "Model", **knows: Unpack[Knows]) -> Knowledge:
     """Validate the keywords that every verb shares.
 
     Raises `BayesreconError` naming the field and the remedy.
@@ -158,7 +159,7 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
     return replace(knowledge, total=None, records=count) if weights == "analytic" else knowledge
 
 
-def _of_fit(model: Model, knows: Mapping[str, object]) -> tuple[str | None, bool | None]:
+def _of_fit(model: "Model", knows: Mapping[str, object]) -> tuple[str | None, bool | None]:
     """How the fit weighed records, and whether it had an offset."""
     weights, offset = (knows.get(name) for name in OF_FITS)
     if weights is None and offset is None:
@@ -271,7 +272,7 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     return array.astype(spec.domain.dtype)
 
 
-def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
+def with_factors_of(model: "Model", knows: Mapping[str, Any]) -> dict[str, Any]:
     """The knowledge with further factors from the model's formula, whose columns are in no stated factor."""
     of_formula, stated = model.settings.get("factors") or {}, knows.get("factors") or {}
     factors = stated_factors(stated, _coded(model.fields)) if of_formula and stated else ()
@@ -280,7 +281,7 @@ def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
     return {**knows, "factors": {**more, **stated}} if more else dict(knows)
 
 
-def of_model(knows: Mapping[str, object], model: Model) -> Knows:
+def of_model(knows: Mapping[str, object], model: "Model") -> Knows:
     """The knowledge restricted to the fields of this model, if there are several releases.
 
     >>> from bayesrecon.models.estimators import ols
@@ -297,7 +298,7 @@ def of_model(knows: Mapping[str, object], model: Model) -> Knows:
     return cast(Knows, {name: value for name, value in knowledge.items() if not isinstance(value, Mapping) or value})
 
 
-def _has(factor: object, model: Model) -> bool:
+def _has(factor: object, model: "Model") -> bool:
     try:
         return bool(stated_factors({"": factor}, _coded(model.fields)))
     except BayesreconError:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.arrays import Array, Stored
+from bayesrecon.arrays import Progress as Progress
 from bayesrecon.domains import Field as Field
 from bayesrecon.domains import Records as Records
 from bayesrecon.errors import BayesreconError
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 Params = dict[str, Any]
 """Arrays of parameters by name."""
-
-Progress = Callable[[str, float], None]
-"""Function that is called with a label and the fraction done."""
 
 
 class Transform(Protocol):

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
 
-import jax
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def x64() -> AbstractContextManager[object]:
     """Context manager in which JAX has 64-bit types."""
+    import jax
+
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     from jax.experimental import enable_x64  # type: ignore[attr-defined]
@@ -43,6 +43,8 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _x32() -> AbstractContextManager[object]:
+    import jax
+
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(False)
     from jax.experimental import disable_x64  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ TESTS = {
 LONG = {
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
-    "bayesrecon.auditing.fit_findings.audit_fit",
+    "bayesrecon.auditing.fit_findings.attack_fit",
     "bayesrecon.disclosure.bounds.bound",
     "bayesrecon.disclosure.planner.plan",
     "bayesrecon.disclosure.sanitising.sanitise.sanitise",

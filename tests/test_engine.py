@@ -171,7 +171,7 @@ def test_games_take_the_engine():
 
 
 def test_verdicts_take_the_engine(monkeypatch):
-    from bayesrecon.auditing import verdict
+    from bayesrecon.games.posteriordb import verdict
 
     def told(name, *, build, progress):
         if name == "bad":

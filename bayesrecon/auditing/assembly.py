@@ -1,35 +1,31 @@
 """Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
-from bayesrecon.auditing.column_matches import Matching
+from bayesrecon.auditing.input import unanswered
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.pointwise import look_at_columns
-from bayesrecon.auditing.private_data import Private, read_private
-from bayesrecon.auditing.sensitive_values import PASS_A_MODEL, attack_of, not_run, sensitive_values, without_attack
+from bayesrecon.auditing.private_data import Private
+from bayesrecon.auditing.sensitive_values import (
+    DRAWS,
+    PASS_A_MODEL,
+    attack_of,
+    not_run,
+    sensitive_values,
+    without_attack,
+)
+from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, labelled
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.audit import Audit, ordered, with_score
+from bayesrecon.results.audit import Audit, ordered
 from bayesrecon.results.findings import SAY_WHICH, Finding, NotRun
 
-
-@dataclass(frozen=True)
-class Stage:
-    """The state of an audit after some of the attacks.
-
-    Attributes:
-        findings: findings so far.
-        warnings: warnings so far.
-        untried: attacks that could not be run, and except at the last stage also those that have not been run yet.
-    """
-
-    findings: tuple[Finding, ...]
-    warnings: tuple[str, ...]
-    untried: tuple[NotRun, ...]
+_HELD = ("array", "labels", "bytes", "text")
+READING = "reading"
+"""The name of a `NotRun` for contents that could not be read completely."""
 
 
 def merge(audits: Sequence[Audit]) -> Audit:
@@ -37,7 +33,7 @@ def merge(audits: Sequence[Audit]) -> Audit:
     if len(audits) == 1:
         return audits[0]
     findings = [
-        replace(f, title=f"{a.name}: {f.title}", where=tuple(f"{a.name}: {w}" for w in f.where))
+        replace(f, title=f"{a.name}: {f.title}", where=tuple(f"{a.name}: {w}" for w in f.where)) if a.name else f
         for a in audits
         for f in a
     ]
@@ -45,13 +41,13 @@ def merge(audits: Sequence[Audit]) -> Audit:
     return replace(
         first,
         findings=ordered(findings),
-        name=", ".join(a.name for a in audits),
-        format=", ".join(dict.fromkeys(a.format for a in audits)),
+        name=", ".join(a.name for a in audits if a.name),
+        format=", ".join(dict.fromkeys(a.format for a in audits if a.format)),
         model=", ".join(dict.fromkeys(a.model for a in audits if a.model)) or None,
         draws=sum(a.draws for a in audits),
         files=tuple(f for a in audits for f in a.files),
         warnings=tuple(labelled(a.name, w) for a in audits for w in a.warnings),
-        not_run=tuple(replace(n, attack=f"{a.name}: {n.attack}") for a in audits for n in a.not_run),
+        not_run=tuple(replace(n, attack=f"{a.name}: {n.attack}") if a.name else n for a in audits for n in a.not_run),
         seconds=sum(a.seconds for a in audits),
     )
 
@@ -76,56 +72,41 @@ def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Fi
     return findings + closed, untried + without_attack(closed), note
 
 
-def with_sensitive_values(contents: Contents, model: Model, stage: Stage) -> Stage:
-    """Add findings for values that the attacks that did not run would use."""
-    missed = {n.attack for n in stage.untried}
-    closed = [
-        f for f in sensitive_values(contents, model, stage.findings) if attack_of(f) in missed or not attack_of(f)
-    ]
-    return replace(stage, findings=(*stage.findings, *closed), untried=(*stage.untried, *without_attack(closed)))
+def judged(look: Look, stage: Stage) -> Stage:
+    """Add what no channel took: values that a model makes attackable, and items that nobody recognises.
 
-
-def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
-    """Add a finding for unrecognised items, once all attacks were tried."""
-    accounted = accounts(replace(look, findings=stage.findings), stage.untried, public)
-    return replace(stage, findings=(*stage.findings, *unrecognised(accounted)))
+    Raises:
+        BayesreconError: there was nothing to look for.
+    """
+    contents = look.contents
+    if look.drawn is not None:
+        missed = {n.attack for n in stage.untried}
+        found = sensitive_values(contents, look.model, stage.findings)
+        closed = [f for f in found if attack_of(f) in missed or not attack_of(f)]
+        stage += Stage(tuple(closed), (), tuple(without_attack(closed)))
+    elif not look.without_items and (
+        bool(contents.undecided)
+        if contents.saved is not None and contents.draws is None
+        else look.fit is None or contents.variables
+    ):
+        closed, untried, note = unopened(contents, look.key, list(stage.findings))
+        if look.fit is not None:  # the draws of such a file are those of the distribution, which was attacked
+            closed, note = [f for f in closed if f.kind != DRAWS], ""
+            untried = [n for n in untried if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",))]
+        held = contents.undecided or any(e.role or e.kind in _HELD for e in contents.entries)
+        if contents.draws is None and not (stage.found or closed or stage.untried or held):
+            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
+        stage += Stage(tuple(closed), (note,) if note else (), tuple(untried))
+    asked = unanswered(contents, look.model, stage.untried)
+    stage = replace(stage, untried=(*asked, *stage.untried))
+    accounted = accounts(replace(look, findings=stage.findings), stage.untried, look.asked.public)
+    return stage + Stage(tuple(unrecognised(accounted)))
 
 
 def named(private: Private | None, contents: Contents) -> Named:
     """A function that names the private column that values are equal to."""
-    return Matching(private.columns, len(inventory(contents))) if private is not None else nobody
-
-
-def scored_table(finding: Finding, model: Model, data: object, known: Sequence[str]) -> Finding:
-    """The finding of a table of estimates inside a file, scored with the table's own model.
-
-    It has no score if the private data lack a column of the design, such as a level of a factor.
-    """
-    try:
-        private = read_private(data, model)
-    except BayesreconError:
-        return finding
-    return finding if private is None else scored(finding, private, model, known, None)
-
-
-def scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
-    """The finding with true values. It is called only after all attacks."""
-    from bayesrecon.auditing.scoring import match_records, measured_remedies
-    from bayesrecon.evaluate.truth import true_statistics
-
-    if model is None or private.records is None or not finding.evidence:
-        return finding
-    truth = true_statistics(model, private.records, known=tuple(known), unit=unit)
-    fields = {f: v for f, v in finding.records.items() if f in private.records}
-    data = {f: private.records[f] for f in fields}
-    score = match_records(fields, data) if fields else None
-    return with_score(finding, score, truth, measured_remedies(finding, truth, data))
-
-
-def with_data(fitted: Audit, data: object, known: tuple[str, ...]) -> Audit:
-    """The audit of a fit with true values, if there are private data."""
-    private = read_private(data, fitted.used)
     if private is None:
-        return fitted
-    seen = tuple(scored(f, private, fitted.used, known, None) for f in fitted.findings)
-    return replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
+        return nobody
+    from bayesrecon.auditing.column_matches import Matching
+
+    return Matching(private.columns, len(inventory(contents)))

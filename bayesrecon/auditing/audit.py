@@ -1,83 +1,86 @@
-"""The verb `audit`: read everything, search for copies of data, run the attacks, and score the results."""
+"""The verb `audit`: every subject is examined by every channel."""
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, replace
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayesrecon.arrays import Array
-from bayesrecon.auditing.acro_outputs import audits_of_acro
-from bayesrecon.auditing.assembly import (
-    Stage,
-    merge,
-    named,
-    scored,
-    scored_table,
-    unopened,
-    with_accounts,
-    with_data,
-    with_sensitive_values,
-)
-from bayesrecon.auditing.cell_totals import dominance_of_draws
+from bayesrecon.arrays import Progress
+from bayesrecon.auditing.accounts.account import is_public
+from bayesrecon.auditing.assembly import READING, judged, merge, named
 from bayesrecon.auditing.channel import channels
-from bayesrecon.auditing.density_columns import Numbers
-from bayesrecon.auditing.draw_findings import draws_finding, draws_remedies, severity_left, start
-from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, unmeasured_note
-from bayesrecon.auditing.fit_findings import FitOptions, audit_fit, knowledge_settings, look_at_estimates
-from bayesrecon.auditing.input import contents_and_model, unanswered
-from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.opened import Opened, open_release
-from bayesrecon.auditing.plain_channels import INCALCULABLE, READING, not_computed, run_plain_channels
-from bayesrecon.auditing.pointwise import look_at_columns
+from bayesrecon.auditing.effort import Effort, budget_of, effort_of
+from bayesrecon.auditing.folders import files_of, is_folder, unpacked
+from bayesrecon.auditing.look import Asked, Fit, Look
 from bayesrecon.auditing.private_data import read_private
-from bayesrecon.auditing.saved_fits import attack_fits
-from bayesrecon.auditing.sensitive_values import DRAWS
-from bayesrecon.auditing.several_tables import TablesOptions, audits_of_tables, one_for_each_model
-from bayesrecon.auditing.table_remedies import TableOptions, table_to_audit
-from bayesrecon.auditing.units import units_not_tried
+from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Interrupted
-from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.kinds.kind import kind_of
-from bayesrecon.estimation.recovered import recovered
 from bayesrecon.json_types import Json
-from bayesrecon.knowledge import KNOWS, Knows, of_model
-from bayesrecon.model import Model, Progress
-from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
-from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.conversion import is_fit, release_of
+from bayesrecon.knowledge import KNOWS, of_model
+from bayesrecon.posteriors.contents import Contents, Stamp, stamp
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.printed.acro import is_acro
-from bayesrecon.posteriors.printed.summaries import is_table
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import OneAtom, Release
+from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, is_acro, read_acro
+from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path, is_table
+from bayesrecon.precision import x64
 from bayesrecon.results.audit import Audit, ordered
-from bayesrecon.results.findings import LEVELS, Finding, NotRun, Thresholds
+from bayesrecon.results.findings import Finding, NotRun, Thresholds
+from bayesrecon.results.told import from_r
+from bayesrecon.running.engine import pooled, swept
 from bayesrecon.running.threads import on_one_thread
 
-_OTHERS = "pass the model that made these draws, including its prior, and draws with all their digits"
-_MEND = "correct what the reason names, or drop these values"
-_AGAIN = "run it again and let it end"
-_STOPPED = "the audit was interrupted"
-_HELD = ("array", "labels", "bytes", "text")
-_SHARES = (0.5, 0.4)  # shares of the progress bar for the draws and for all channels; the rest is for remedies
+if TYPE_CHECKING:
+    from bayesrecon.arrays import Array
+    from bayesrecon.auditing.small_counts import Count
+    from bayesrecon.auditing.table_remedies import TableOptions
+    from bayesrecon.model import Model
+    from bayesrecon.releases import Release
+
+_READ, _REMEDIES = 0.2, 0.8  # shares of the progress bar after which a subject is read, and all channels have run
 
 
-@in_float64
+_ACRO = "output of ACRO"
+_PRINTED = "directly, printed in the table"
+_AUDIT_TABLE = "audit its table by itself, with its model"
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """One subject of an audit before it is read.
+
+    Attributes:
+        name: name in messages.
+        read: function that reads it.
+        refused: function of a message that makes the subject if it cannot be read; None if that ends the audit.
+    """
+
+    name: str
+    read: Callable[[Asked, Progress | None], Look]
+    refused: Callable[[str], Look] | None = None
+
+    def subject(self, asked: Asked, progress: Progress | None) -> Look:
+        """The subject."""
+        try:
+            return self.read(asked, progress)
+        except BayesreconError as error:
+            if self.refused is None:
+                raise
+            return replace(self.refused(str(error)), asked=asked)
+
+
 @on_one_thread
 @np.errstate(over="ignore", invalid="ignore")  # extreme numbers are examined like any others
 def audit(
     source: object,
     model: object = None,
     *,
-    data: Mapping[str, Array] | str | os.PathLike[str] | None = None,
-    known: Mapping[str, Array] | None = None,
+    data: "Mapping[str, Array] | str | os.PathLike[str] | None" = None,
+    known: "Mapping[str, Array] | None" = None,
     remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
@@ -99,8 +102,9 @@ def audit(
             draws, *shape)`. It can be a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch,
             skops, safetensors, ONNX, PMML); such objects are parsed, never loaded. It can be a fit: a result of
             statsmodels, an estimator of scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of
-            estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. What
-            `read_contents(..., trusted=True)` returns was read without limits.
+            estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. So is every file
+            of a folder or of an archive (`.zip`, `.tar.gz`). What `read_contents(..., trusted=True)` returns was read
+            without limits.
         model: the model behind the draws: a `Model`, the name of a shipped model, a PyMC or Bambi model, or the path of
             a Stan program. Files written by `bayesrecon fit` and by R's interfaces to Stan name their model.
         data: the private data, `{column: (N,)}` or the path of a table. Findings are scored against them.
@@ -115,9 +119,9 @@ def audit(
             finding as it is found, before remedies are tried.
         which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and for draws `unit`. For draws also
             `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*", and
-            `rows`: what a row is, "draws" or "records", where the source does not say. For a
-            table of estimates also `correlations`, `response`, `formula`, `jacobian` and `draws` as in
-            `posteriors.from_table`, and `column`, which names one or several of the table's models.
+            `rows`: what a row is, "draws" or "records", where the source does not say. For a table of estimates also
+            `correlations`, `response`, `formula`, `jacobian` and `draws` as in `posteriors.from_table`, and `column`,
+            which names one or several of the table's models.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" if any attack is in `not_run`), `to_dict()`,
@@ -136,161 +140,91 @@ def audit(
     >>> found.verdict, found.not_run[0].attack, found.not_run[0].reason
     ('incomplete', 'draws', 'no model was given')
     """
-    began = time.perf_counter()
-    effort = remedies if isinstance(remedies, str) else "quick"
-    limits, budget = thresholds or Thresholds(), budget_of(effort)
-    allowed, rows = tuple(which.pop("public", ())), which.pop("rows", "")
-    stated_knowledge = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
-    knows = cast(Knows, {k: v for k, v in stated_knowledge.items() if v is not None})
-    unit = knows.get("unit")
-    if isinstance(source, str | Path) and is_acro(source):
-        return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
-    if isinstance(which.get("column"), list | tuple):
-        source = one_for_each_model(source, which)
-    if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
-        shared: TablesOptions = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
-        audits, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, shared)
-        merged = merge(audits)
-        return replace(merged, findings=ordered([*merged.findings, *more]), not_run=(*merged.not_run, *closed))
-    fit_options: FitOptions = {
-        "remedies": bool(remedies),
-        "effort": effort,
-        "thresholds": limits,
-        "key": key,
-        "progress": progress,
-    }
-    if (fit := _fit_of(source, model, which)) is not None:
-        if unit is not None:
-            raise BayesreconError("unit= is not used in the audit of a fit; recover(release, unit=...) takes it")
-        if allowed:
-            raise BayesreconError(
-                "public= is not used in the audit of a fit: it names what may stay in a file of draws"
-            )
-        fitted = audit_fit(fit[0], **fit[1], knows=knows, **fit_options)
-        fitted = with_data(fitted, data, tuple(known or ()))
-        if is_cmdstan_approximation(source):
-            fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
-        return fitted if name is None else replace(fitted, name=name)
-    stated = model is not None
-    contents, model, missing = contents_and_model(source, model, name, progress, rows)
-    if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
-        keywords = ", ".join(f"{name}=" for name in knows if name != "known")
-        raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
-    try:
-        private = read_private(data, model)
-    except BayesreconError:
-        if stated or contents.program is None:
-            raise
-        private = read_private(data, None)  # a program in the file may have other names for the columns
-    look = Look(contents, model, named(private, contents), key)
-    copies, unseen = run_plain_channels(look, allowed, progress)
-    tables, closed = look_at_estimates(contents, knows, **fit_options)
-    copies += [f if used is None else scored_table(f, used, data, tuple(known or ())) for f, used in tables]
-    unseen += closed
-    settings = {
-        "model": model.name if model else None,
-        "model_settings": dict(model.settings) if model else {},
-        "data": private.stamp if private else None,
-        **knowledge_settings(knows),
-        "unit": unit,
-        "public": list(allowed),
-        "remedies": bool(remedies),
-        "effort": effort,
-        "key": key,
-    }
-
-    def result(stage: Stage) -> Audit:
-        asked = unanswered(contents, model, stage.untried)
-        stage = with_accounts(look, replace(stage, untried=(*asked, *unseen, *stage.untried)), allowed)
-        findings = list(stage.findings)
-        if private is not None:
-            findings = [scored(f, private, model, tuple(known or ()), _unit_field(knows)) for f in findings]
-        return Audit(
-            findings=ordered(findings),
-            name=contents.name,
-            format=contents.format,
-            model=model.name if model else None,
-            draws=0 if contents.draws is None else contents.draws.chains * contents.draws.length,
-            files=tuple(asdict(f) for f in contents.files),
-            settings=settings,
-            thresholds=limits,
-            warnings=tuple(dict.fromkeys((*contents.notes, *stage.warnings))),
-            seconds=time.perf_counter() - began,
-            used=model,
-            not_run=tuple(dict.fromkeys(stage.untried)),
-        )
-
-    if contents.saved is not None and contents.draws is None and not contents.undecided:
-        if model is not None:
-            raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
-
-        def attack(release: Release) -> Audit:
-            audited = audit_fit(release, knows=of_model(knows, release.about), **fit_options)
-            with suppress(BayesreconError):  # the data lack a column of this fit, and were compared unchanged
-                audited = with_data(audited, data, ())
-            return audited
-
-        attacked = attack_fits(contents, attack)
-        _announce(progress, (*copies, *attacked.findings))
-        return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
-    if model is None or contents.draws is None:
-        more, untried, note = unopened(contents, key, copies)
-        held = contents.undecided or any(e.role or e.kind in _HELD for e in contents.entries)
-        if contents.draws is None and not (copies or more or contents.unread or held):
-            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        _announce(progress, (*copies, *more))
-        return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
-    last, reported = Stage(tuple(copies), (), ()), 0
-    try:
-        for stage in _stages(
-            contents,
-            model,
-            knows=knows,
-            budget=budget if remedies else None,
-            thresholds=limits,
-            key=key,
-            progress=progress,
-        ):
-            last = replace(stage, findings=(*copies, *stage.findings))
-            _announce(progress, last.findings[reported:])
-            reported = len(last.findings)
-    except KeyboardInterrupt:
-        raise Interrupted(result(with_sensitive_values(contents, model, last))) from None
-    return result(with_sensitive_values(contents, model, last))
-
-
-def _fit_of(source: object, model: object, table: Json) -> tuple[Release | None, TableOptions] | None:
-    """The release of a fit or a table, and options for its audit; None if the source contains draws."""
-    if is_table(source):
-        if not isinstance(model, str | Model):
-            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or your own")
-        return table_to_audit(source, model, **table)
-    if table:
-        raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
-    source = getattr(source, "release", source)  # of a `Trained`
-    if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_cmdstan_approximation(source)):
-        release = release_of(source, model)
-        return release, {"name": release.name}
-    return None
-
-
-def _with_file(fitted: Audit, file: Audit) -> Audit:
-    """Merge the audit of a distribution with the audit of the file that contains it."""
-    # The draws of such a file are those of the distribution, which was audited.
-    others = (n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",)))
-    return replace(
-        fitted,
-        findings=ordered([*fitted.findings, *(f for f in file.findings if f.kind != DRAWS)]),
-        not_run=tuple(dict.fromkeys((*fitted.not_run, *others))),
-        files=file.files,
-        seconds=fitted.seconds + file.seconds,
+    public = tuple(dict.fromkeys(form for name in which.pop("public", ()) for form in (name, from_r(name))))
+    stated = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
+    asked = Asked(
+        knows={k: v for k, v in stated.items() if v is not None},
+        data=data,
+        public=public,
+        rows=which.pop("rows", ""),
+        remedies=bool(remedies),
+        effort=effort_of(remedies) if isinstance(remedies, str) else "quick",
+        thresholds=thresholds or Thresholds(),
+        key=key,
     )
+    done: list[Audit] = []
+    with _sources(source, model, name, which) as listed:
+        told = [None if pooled() else _part(progress, i / len(listed), 1 / len(listed)) for i in range(len(listed))]
+        try:
+            for one in swept(_audited, asked, list(zip(listed, told, strict=True))):
+                done.append(one)  # those before an interruption are kept
+        except Interrupted as stop:
+            rest = tuple(NotRun(s.name, _STOPPED, _AGAIN) for s in listed[len(done) + 1 :])
+            so_far = merge([*done, cast(Audit, stop.so_far)])
+            raise Interrupted(replace(so_far, not_run=(*so_far.not_run, *rest))) from None
+    return merge(done)
 
 
-def _unit_field(knows: Knows) -> str | None:
-    """The field that identifies the units; None if there is none, or several do together."""
-    unit = knows.get("unit")
-    return unit if isinstance(unit, str) else None
+_STOPPED, _AGAIN = "the audit was interrupted", "run it again and let it end"
+
+
+def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
+    """The audit of one subject: what each channel finds, what none of them took, and then remedies."""
+    (source, progress), began, budget = item, time.perf_counter(), budget_of(asked.effort)
+    subject = source.subject(asked, _part(progress, 0.0, _READ))
+    available, skipped = channels(subject.has)
+    stage, whole, waiting = subject.begun + Stage((), tuple(map(str, skipped)), skipped), None, list(available)
+    with nullcontext() if subject.model is None else x64():
+        try:
+            while waiting:
+                begin = _READ + (1 - len(waiting) / len(available)) * (_REMEDIES - _READ)
+                told = _part(progress, begin, (_REMEDIES - _READ) / len(available), f"looking for {waiting[0].name}")
+                if told is not None:
+                    told("", 0.0)
+                found = waiting[0].stage(replace(subject, findings=stage.findings, progress=told))
+                if waiting[0].needs == "nothing":
+                    found = found.without(partial(is_public, allowed=asked.public))
+                _announce(progress, found.findings)
+                stage, waiting = stage + found, waiting[1:]
+            whole = judged(subject, stage)
+            _announce(progress, whole.findings[len(stage.found) :])
+            if asked.remedies and subject.drawn is not None:
+                for tried in whole.with_remedies(budget, _part(progress, _REMEDIES, 1 - _REMEDIES)):
+                    whole = tried
+        except KeyboardInterrupt:
+            missing = ["remedies"] if whole else [*(channel.name for channel in waiting), "the rest of the audit"]
+            rest = Stage(untried=tuple(NotRun(name, _STOPPED, _AGAIN) for name in missing))
+            so_far = whole + rest if whole else judged(subject, stage + rest)
+            raise Interrupted(_result(subject, so_far, began)) from None
+        return _result(subject, whole, began)
+
+
+def _result(subject: Look, stage: Stage, began: float) -> Audit:
+    asked, contents, model, findings = subject.asked, subject.contents, subject.model, stage.findings
+    if subject.private is not None and model is not None:
+        from bayesrecon.auditing.scoring import scored
+
+        unit = None if subject.fit is not None else asked.unit
+        findings = tuple(scored(f, subject.private, model, asked.known, unit) for f in findings)
+    return Audit(
+        findings=ordered(list(findings)),
+        name=contents.name,
+        format=contents.format,
+        model=model.name if model else None,
+        draws=0 if contents.draws is None or subject.fit else contents.draws.chains * contents.draws.length,
+        files=tuple(asdict(f) for f in contents.files),
+        settings={
+            "model": model.name if model else None,
+            "model_settings": dict(model.settings) if model else {},
+            "data": subject.private.stamp if subject.private else None,
+            **asked.settings,
+        },
+        thresholds=asked.thresholds,
+        warnings=tuple(dict.fromkeys((*contents.notes, *stage.warnings))),
+        seconds=time.perf_counter() - began,
+        used=model,
+        not_run=tuple(dict.fromkeys(stage.untried)),
+    )
 
 
 def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
@@ -299,106 +233,270 @@ def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
             announce(finding)
 
 
-def _stages(
-    contents: Contents,
-    model: Model,
-    *,
-    knows: Knows,
-    budget: Budget | None,
-    thresholds: Thresholds,
-    key: int,
-    progress: Progress | None,
-) -> Iterator[Stage]:
-    """Run every attack that the contents allow. Attacks that cannot be run are listed.
+class _Part:
+    """Progress of a part of an audit, as progress of the whole one. It never goes back.
 
     Args:
-        contents, model: the file and its model.
-        knows: what an attacker knows.
-        budget: time for remedies; None tries none.
-        thresholds: what counts as severe.
-        key: seed of everything random.
-        progress: called with a label and the completed fraction.
+        whole: progress of the whole.
+        begin, width: the part.
+        label: its name, with which labels begin.
     """
-    available, skipped = channels()
-    known, unit = knows.get("known") or {}, knows.get("unit")
-    findings: list[Finding | Open] = []
-    warnings: list[str] = []
-    untried: list[NotRun] = [*skipped]
 
-    def now(remaining: Iterable[str]) -> Stage:
-        closed = tuple(f.finding if isinstance(f, Open) else f for f in findings)
-        missing = (NotRun(name, _STOPPED, _AGAIN) for name in remaining)
-        return Stage(closed, (*warnings, *map(str, untried)), (*untried, *missing))
+    def __init__(self, whole: Progress, begin: float, width: float, label: str) -> None:
+        self._whole, self._begin, self._width, self._label = whole, begin, width, label
+        self._least = 0.0
+        if (found := getattr(whole, "found", None)) is not None:
+            self.found = found
 
-    yield now([DRAWS, *(c.name for c in available)])
-    release, positions = open_release(contents, model)
-    warnings += release.notes
-    reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
+    def __call__(self, label: str, fraction: float) -> None:
+        self._least = max(self._least, min(fraction, 1.0))
+        words = ": ".join(filter(None, (self._label, label)))
+        self._whole(words, self._begin + self._width * self._least)
+
+
+def _part(progress: Progress | None, begin: float, width: float, label: str = "") -> Progress | None:
+    return None if progress is None else _Part(progress, begin, width, label)
+
+
+# What is audited: files, fits, tables, folders and archives, each as the subjects that it gives.
+
+
+@contextmanager
+def _sources(of: object, model: object, name: str | None, how: Json) -> Generator[list[_Source]]:
+    """The sources of what `audit` is given. Archives are unpacked for the duration of the block.
+
+    Args:
+        of, model, name: as in `audit`.
+        how: how tables are to be read, as keywords of `posteriors.from_table`.
+
+    Raises:
+        BayesreconError: there is nothing to audit.
+    """
+    if is_path(of) and is_acro(of):
+        yield _of_acro(os.fspath(of), how)
+        return
+    with unpacked(of) if is_path(of) else nullcontext((Path(), None)) as (folder, archive):
+        if archive is None and not (is_path(of) and is_folder(of)):
+            columns = how.get("column")
+            if isinstance(columns, list | tuple) and not isinstance(of, list | tuple):
+                of, how = _for_each_model(of, how, columns)
+            many = isinstance(of, list | tuple) and len(of) > 1 and all(map(is_table, of))
+            yield (
+                _several_tables(of, model, how) if many else [_Source(name or "", partial(_one, of, model, name, how))]
+            )
+            return
+        whole = [] if archive is None else [_Source(archive.name, partial(_contents, archive))]
+        root = Path(os.fspath(of)) if archive is None and is_path(of) else folder
+        files = files_of(root)
+        if not files and not whole:
+            raise BayesreconError(f"{root} is an empty folder; name a file")
+        yield [*whole, *(_member(path, path.relative_to(root).as_posix(), model) for path in files)]
+
+
+def _for_each_model(of: object, how: Json, columns: Sequence[str]) -> tuple[object, Json]:
+    """The table once for each named model, in a list. A single name is left to the reader of the table."""
+    if how.get("correlations") is not None:
+        raise BayesreconError("several columns (column=) need one table, and no correlations=")
+    if len(columns) > 1:
+        return [of] * len(columns), {**how, "column": list(columns)}
+    return of, {**how, "column": columns[0] if columns else None}
+
+
+def _member(path: Path, name: str, model: object) -> _Source:
+    """A file of a folder. What cannot be read counts as not examined."""
+
+    def refused(message: str) -> Look:
+        remedy = f"drop {name}, or convert it to a format that is read"
+        untried = NotRun(READING, message.replace(str(path), name), remedy, (name,))
+        return Look(Contents(name, "not read"), without_items=True, begun=Stage(untried=(untried,)))
+
+    return _Source(name, partial(_one, path, model, name, {}), refused)
+
+
+def _contents(contents: Contents, asked: Asked, progress: Progress | None) -> Look:
+    return _look(contents, None, asked, without_items=True, begun=Stage(untried=_unread_parts(contents)))
+
+
+def _one(of: Any, model: object, name: str | None, how: Json, asked: Asked, progress: Progress | None) -> Look:
+    """The subject of a single source."""
+    if is_table(of):
+        release, about = _table(of, model, how)
+        return _of_table(release, about, name or str(about["name"]), asked)
+    if how:
+        raise BayesreconError(f"{next(iter(how))}= belongs to a table of estimates with standard errors")
+    if (look := _of_fit(of, model, name, asked)) is not None:
+        return look
+    return _of_file(of, model, name, asked, progress)
+
+
+def _look(contents: Contents, model: "Model | None", asked: Asked, **more: Any) -> Look:
+    private = read_private(asked.data, model)
+    compare = named(private, contents)
+    return Look(contents, model, compare, asked.key, asked=asked, private=private, **more)
+
+
+def _of_file(of: object, model: object, name: str | None, asked: Asked, progress: Progress | None) -> Look:
+    from bayesrecon.auditing.input import contents_and_model
+
+    contents, used, missing = contents_and_model(of, model, name, progress, asked.rows)
+    told = [k for k in asked.knows if k != "known"]
+    if used is None and told and contents.saved is None and not contents.estimates:
+        keywords = ", ".join(f"{name}=" for name in told)
+        raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
+    if contents.saved is not None and used is not None and contents.draws is None and not contents.undecided:
+        raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
+    begun = Stage((), (missing,) if missing else (), _unread_parts(contents))
     try:
-        if kind_of(release).states:
-            recovery = recovered(release, **knows)
-            findings += filter(None, [draws_finding(recovery, None, thresholds)])
-        else:
-            problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
-            reference = problem.reference
-            finding = draws_finding(recovery, _unit_field(knows), thresholds) if recovery.consistent else None
-            if finding is not None:
-                left = partial(severity_left, recovery, _unit_field(knows), thresholds)
-                findings.append(
-                    Open(finding, partial(draws_remedies, release, problem, recovery, key, left=left), first=True)
-                )
-            dominated, unseen = dominance_of_draws(problem, recovery, ("posterior",))
-            findings += dominated
-            warnings += unseen
-        warnings += recovery.warnings
-        untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
-    except BayesreconError as error:
-        untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
-    except INCALCULABLE as error:
-        untried.append(not_computed(DRAWS, error))
-    yield now(c.name for c in available)
-    numbers = Numbers(contents, model, release, positions, reference, key)
-    opened = Opened(contents, model, release, positions, reference, recovery, known, thresholds, key, numbers)
-    for i, channel in enumerate(available):
-        done = _part(progress, channel.name, _SHARES[0] + i / len(available) * _SHARES[1], _SHARES[1] / len(available))
-        if done is not None:
-            done("", 0.0)
-        try:
-            more, notes = channel.attack(replace(opened, progress=done))
-        except BayesreconError as error:
-            more, notes = [], [NotRun(channel.name, str(error), _MEND)]
-        except INCALCULABLE as error:
-            more, notes = [], [not_computed(channel.name, error)]
-        findings += more
-        warnings += [note for note in notes if isinstance(note, str)]
-        untried += [note for note in notes if isinstance(note, NotRun)]
-        yield now([*(c.name for c in available[i + 1 :]), "the rest of the audit"])
-    if unit is None:
-        untried += units_not_tried(opened)
-    if not any((f.finding if isinstance(f, Open) else f).kind == "log-likelihood" for f in findings):
-        findings += look_at_columns(contents, key)
-    if budget is not None:
-        # Remedies for the most severe findings come first, as long as there is time.
-        for i in sorted(range(len(findings)), key=lambda i: -_level(findings[i])):
-            yield now(["remedies"])
-            finding = findings[i]
-            if isinstance(finding, Open):
-                if progress is not None:
-                    progress("trying remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
-                findings[i] = finding.closed(budget)
-        closed = [f for f in findings if isinstance(f, Finding)]
-        warnings += filter(None, [unmeasured_note(closed)])
-    yield now(())
+        look = _look(contents, used, asked, begun=begun)
+    except BayesreconError:
+        if model is not None or contents.program is None:
+            raise
+        # A program in the file may have other names for the columns.
+        look = replace(_look(contents, None, asked, begun=begun), model=used)
+    if used is None or contents.draws is None:
+        return look
+    from bayesrecon.auditing.opened import opened
+
+    return replace(look, drawn=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
 
 
-def _level(finding: Finding | Open) -> int:
-    return LEVELS.index((finding.finding if isinstance(finding, Open) else finding).severity)
+def _unread_parts(contents: Contents) -> tuple[NotRun, ...]:
+    return tuple(NotRun(READING, u.reason, f"drop {u.where}", (u.where,)) for u in contents.unread)
 
 
-def _part(progress: Progress | None, attack: str, begin: float, width: float) -> Progress | None:
-    """A progress function for one attack that reports the progress of the whole audit."""
-    if progress is None:
+def _of_fit(of: Any, model: object, name: str | None, asked: Asked) -> Look | None:
+    """The subject of a fit, or of a file of CmdStan that holds a distribution; None for others."""
+    file = None
+    if is_path(of) or isinstance(of, Contents | list | tuple | dict):
+        if model is None or not is_cmdstan_approximation(of):
+            return None
+        file = read_contents(of)
+    from bayesrecon.posteriors.conversion import is_fit, release_of
+    from bayesrecon.releases import OneAtom
+
+    of = getattr(of, "release", of)  # of a `Trained`
+    if file is None and not isinstance(of, OneAtom) and not is_fit(of):
         return None
-    return lambda label, fraction: progress(
-        f"attacking {attack}{': ' if label else ''}{label}", begin + width * min(max(fraction, 0.0), 1.0)
-    )
+    _refuse_for_fits(asked)
+    release = release_of(of, model)
+    contents = replace(file or Contents("", ""), name=name or release.name, format="fit")
+    return _look(contents, release.about, asked, fit=Fit(release))
+
+
+def _refuse_for_fits(asked: Asked) -> None:
+    if asked.knows.get("unit") is not None:
+        raise BayesreconError("unit= is not used in the audit of a fit; recover(release, unit=...) takes it")
+    if asked.public:
+        raise BayesreconError("public= is not used in the audit of a fit: it names what may stay in a file of draws")
+
+
+def _of_table(
+    release: "Release | None", about: "TableOptions", name: str, asked: Asked, progress: Progress | None = None
+) -> Look:
+    """The subject of a table of estimates that was read."""
+    _refuse_for_fits(asked)
+    used = about.get("used") if release is None else release.about
+    files = tuple(Stamp(**file) for file in about.get("files", ()))
+    fit = Fit(release, about.get("attack", "table"), about.get("alternatives"), about.get("untried", ()))
+    return _look(Contents(name, about.get("form", "table of estimates"), files), used, asked, fit=fit)
+
+
+def _table(of: Any, model: object, how: Mapping[str, Any]) -> "tuple[Release | None, TableOptions]":
+    from bayesrecon.auditing.table_remedies import table_to_audit
+    from bayesrecon.model import Model
+    from bayesrecon.models.estimators import ESTIMATORS
+
+    if not isinstance(model, str | Model):
+        raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or your own")
+    return table_to_audit(of, model, **how)
+
+
+def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source]:
+    """A subject for each table, and one for all of them together.
+
+    `correlations` has an entry for each table, which may be None. `column` is one name for all tables or one for each.
+
+    Raises:
+        BayesreconError: there is no model, or the numbers of correlations and of tables differ.
+    """
+    from bayesrecon.auditing.several_tables import Table, records_of
+
+    if model is None:
+        raise BayesreconError("tables of estimates need their model=")
+    given: dict[str, list[Any]] = {}
+    for option in ("correlations", "column"):
+        value = how.get(option)
+        given[option] = [value] * len(of) if value is None or isinstance(value, str) else list(value)
+    if (count := len(given["correlations"])) != len(of):
+        raise BayesreconError(f"{count} correlations= for {len(of)} tables; give one for each, None for none")
+    listed: list[_Source] = []
+    tables: list[Table] = []
+    for i, (table, correlations, column) in enumerate(zip(of, *given.values(), strict=True), 1):
+        stated = {k: v for k, v in {**how, "correlations": correlations, "column": column}.items() if v is not None}
+        release, about = _table(table, model, stated)
+        name = str(about["name"]) if is_path(table) or column else f"table {i}"  # names must differ
+        name = f"{name} (table {i})" if any(name == source.name for source in listed) else name
+
+        listed.append(_Source(name, partial(_one_of_tables, release, about, name)))
+        if release is not None:
+            alternatives = dict(about.get("alternatives", ()))
+            tables.append(Table(replace(release, name=name), records_of(table, column), alternatives))
+    together = Look(Contents("", ""), tables=tables, without_items=True)
+    whole = _Source("", lambda asked, progress: replace(together, key=asked.key, asked=asked))
+    return [*listed, whole]
+
+
+def _one_of_tables(
+    release: "Release | None", about: "TableOptions", name: str, asked: Asked, progress: Progress | None
+) -> Look:
+    known = asked if release is None else replace(asked, knows=of_model(asked.knows, release.about))
+    return _of_table(release, about, name, known)
+
+
+def _of_acro(of: str, how: Json) -> list[_Source]:
+    """A subject for each output of a session of ACRO, with ACRO's own verdict beside it."""
+    outputs = read_acro(of)
+    if not outputs:
+        raise BayesreconError(f"{of}: this ACRO session has no outputs")
+    files = (stamp(file_of(of)),)
+    return [_Source(o.name, partial(_acro, o, files if o is outputs[0] else ()), partial(_unread, o)) for o in outputs]
+
+
+def _acro(output: AcroOutput, files: tuple[Stamp, ...], asked: Asked, progress: Progress | None) -> Look:
+    from bayesrecon.auditing.small_counts import small_counts
+
+    where, begun = (output.name,), Stage(warnings=(_status(output),))
+    contents = Contents(output.name, _ACRO, files)
+    if isinstance(output.table, list):
+        counts = small_counts(_counts(output.table), asked.thresholds.small_count, where, "nothing but the file")
+        return Look(contents, key=asked.key, asked=asked, without_items=True, begun=replace(begun, found=tuple(counts)))
+    if not output.kind:
+        raise BayesreconError(f"it is a {output.description}, and outputs of this kind are not read")
+    release, about = _table(output.table, output.kind, {"response": output.response})
+    look = _of_table(release, about, output.name, asked)
+    assert look.fit is not None
+    return replace(look, contents=contents, begun=begun, fit=replace(look.fit, where=where))
+
+
+def _status(output: AcroOutput) -> str:
+    return f"ACRO: {output.status}" + (f" ({output.checks})" if output.checks else "")
+
+
+def _unread(output: AcroOutput, message: str) -> Look:
+    untried = NotRun("table", message, _AUDIT_TABLE, (output.name,))
+    return Look(Contents(output.name, _ACRO), without_items=True, begun=Stage((), (_status(output),), (untried,)))
+
+
+def _counts(grids: "list[list[list[str]]]") -> "list[Count]":
+    """The counts in a table, named by row and column."""
+    from bayesrecon.auditing.small_counts import Count
+
+    counts = []
+    for grid in grids:
+        header, *rows = grid
+        for row in rows:
+            for name, text in zip(header[1:], row[1:], strict=False):
+                if text.removesuffix(".0").isdigit():
+                    value = float(text)
+                    counts.append(Count(f"{header[0] or 'line'}={row[0]},column={name}", value, value, value, _PRINTED))
+    return counts

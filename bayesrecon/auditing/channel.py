@@ -1,53 +1,49 @@
-"""A channel of an audit: one kind of values in a file, and the attack on it."""
+"""The channels of an audit, found in two folders.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+Modules of `auditing.plain` need nothing but the subject, and those of `auditing.channels` a model. The names of the
+folders say so before anything is loaded, because attacks load JAX.
+"""
 
-from bayesrecon.auditing.effort import Open
-from bayesrecon.auditing.opened import Opened
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bayesrecon.auditing.look import Channel, Found, Look, Needs
+from bayesrecon.auditing.stage import Stage
 from bayesrecon.discovery import added, discover
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.results.findings import Finding, NotRun
+from bayesrecon.results.findings import NotRun
+
+_FOLDERS: dict[Needs, str] = {"nothing": "plain", "model": "channels"}
 
 
-@dataclass(frozen=True)
-class Channel:
-    """An attack on one kind of values in a file.
-
-    Attributes:
-        name: name of the channel, with which its warnings start.
-        attack: function that returns findings and notes, or neither if the file has no such values. A note is a
-            warning, or a `NotRun` for values that are present and were not attacked; without it they count as tried. An
-            `Open` finding has remedies that take time. They are tried after all attacks.
-        rank: order of the channels, and of findings with the same severity.
-    """
-
-    name: str
-    attack: Callable[[Opened], tuple[Sequence[Finding | Open], Sequence[str | NotRun]]]
-    rank: int
-
-
-def channels() -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
-    """All channels besides the draws, in order, and plug-ins that could not be loaded."""
-    shipped: list[Channel] = discover("bayesrecon.auditing.channels", "CHANNEL")
-    available = added(
-        "channels", "channel", lambda value: isinstance(value, Channel), lambda channel: channel.name, shipped
-    )
+def channels(needs: Sequence[Needs] = ("nothing", "model")) -> tuple[tuple[Channel, ...], tuple[NotRun, ...]]:
+    """Channels that need one of these, in order, and plug-ins that could not be loaded."""
+    folders = [_FOLDERS[one] for one in needs if one in _FOLDERS]
+    shipped: list[Channel] = [c for folder in folders for c in discover(f"{__package__}.{folder}", "CHANNEL")]
     names = {channel.name for channel in shipped}
+    available = added("channels", "channel", lambda v: isinstance(v, Channel), lambda c: c.name, shipped)
     listed = [channel if name in names else _of_plugin(channel) for name, channel in available.by_name.items()]
     skipped = (NotRun(plugin.name, plugin.reason, "repair the plug-in or uninstall it") for plugin in available.skipped)
-    return tuple(sorted(listed, key=lambda channel: channel.rank)), tuple(skipped)
+    return tuple(sorted((c for c in listed if c.needs in needs), key=lambda c: c.rank)), tuple(skipped)
 
 
 def _of_plugin(channel: Channel) -> Channel:
-    """A channel of another package. If it raises any error, its attack counts as not run."""
+    """A channel of another package. If it raises any error, it counts as not run."""
 
-    def attack(opened: Opened) -> tuple[Sequence[Finding | Open], Sequence[str | NotRun]]:
+    def find(subject: Look) -> Found:
         try:
-            return channel.attack(opened)
-        except BayesreconError:
-            raise
+            return channel.find(subject)
         except Exception as error:
-            raise BayesreconError(f"the attack of the plug-in ended ({first_line(error)})") from error
+            ended = f"the attack of the plug-in ended ({first_line(error)})"
+            reason = str(error) if isinstance(error, BayesreconError) else ended
+            return (), [NotRun(channel.name, reason, "repair the plug-in or uninstall it")]
 
-    return replace(channel, attack=attack)
+    return replace(channel, find=find)
+
+
+def examine(subject: Look) -> Stage:
+    """What the channels that need nothing find, one after another."""
+    stage = subject.begun
+    for channel in channels(("nothing",))[0]:
+        stage += channel.stage(replace(subject, findings=stage.findings))
+    return stage

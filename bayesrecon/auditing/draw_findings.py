@@ -15,9 +15,8 @@ from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import predicted_outlooks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.estimation.recovered import recovered, recovered_with_problem
-from bayesrecon.knowledge import Knows
-from bayesrecon.model import Model, Progress
+from bayesrecon.estimation.recovered import recovered
+from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.releases import PosteriorDraws
@@ -191,9 +190,3 @@ def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
     """Draws in the model's own parameters, `{name: (T, *shape)}`."""
     params = jax.vmap(release.model.constrain)(np.asarray(release.theta))
     return {k: np.asarray(v) for k, v in params.items()}
-
-
-def start(release: PosteriorDraws, knows: Knows, key: int, progress: Progress | None) -> tuple[Problem, Recovery]:
-    """The solved problem and the recovery of a release."""
-    problem, recovery = recovered_with_problem(release, **knows, key=key, progress=progress)
-    return problem, recovery.judged(force=True)

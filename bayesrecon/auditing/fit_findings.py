@@ -1,10 +1,9 @@
-"""Audit of a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
+"""Attacks on a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypedDict, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -12,14 +11,15 @@ from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
+from bayesrecon.auditing.look import FitOptions
 from bayesrecon.auditing.presumptions import presumptions, with_the_number
 from bayesrecon.auditing.saved_statistics import findings_of
 from bayesrecon.auditing.short_text import places
 from bayesrecon.auditing.small_counts import counts_of, small_counts
+from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.inexact import NO_CORRELATIONS
-from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows, of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
@@ -32,8 +32,9 @@ from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
+from bayesrecon.precision import in_float64
 from bayesrecon.releases import Derived, Release
-from bayesrecon.results.audit import Audit, ordered
+from bayesrecon.results.audit import ordered
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 
@@ -55,21 +56,11 @@ _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is n
 _NAMED = 8  # largest number of statistics named in a sentence
 
 
-class FitOptions(TypedDict, total=False):
-    """Options of `audit_fit` that do not depend on the fit."""
-
-    remedies: bool
-    effort: str
-    thresholds: Thresholds | None
-    key: int
-    progress: Progress | None
-
-
-def audit_fit(
+@in_float64
+def attack_fit(
     release: Release | None,
     *,
     attack: str = "fit",
-    form: str = "fit",
     alternatives: Sequence[Alternative] | None = None,
     untried: tuple[NotRun, ...] = (),
     knows: Knows | None = None,
@@ -78,90 +69,57 @@ def audit_fit(
     thresholds: Thresholds | None = None,
     key: int = 0,
     progress: Progress | None = None,
-    name: str = "",
-    model: str | None = None,
-    used: Model | None = None,
-    files: tuple[Json, ...] = (),
-) -> Audit:
-    """Audit a trained parameter: a fit, or a table of estimates.
+) -> Stage:
+    """Attack a trained parameter: a fit, or a table of estimates.
 
     Args:
         release: the fit; None if it determines nothing.
-        attack, form: its names as an attack and as a format.
+        attack: its name as an attack.
         alternatives: remedies to try. Defaults to those of `posteriors.coarser`.
         untried: attacks that cannot be tried.
         knows: what an attacker knows, as keywords of `recover`.
         remedies, effort, thresholds: as in `audit`.
         key, progress: as in `recover`.
-        name, model: names of the audit and of its model; by default those of the release.
-        used: the model; that of the release if there is one.
-        files: files with their hashes.
 
     >>> import bayesrecon
     >>> release = bayesrecon.posteriors.gaussian(
     ...     bayesrecon.models.load("kidscore_momiq"), [25.8, 0.61, 2.9], np.diag([36.0, 0.0036, 0.0012]), jacobian=True
     ... )
-    >>> audit_fit(release).verdict  # no data have uncorrelated estimates here
-    'incomplete'
+    >>> attack_fit(release).untried[0].attack  # no data have uncorrelated estimates here
+    'fit'
     """
-    began, limits = time.perf_counter(), thresholds or Thresholds()
-    budget = budget_of(effort)
+    limits, budget = thresholds or Thresholds(), budget_of(effort)
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     knows = cast(Knows, {k: v for k, v in (knows or {}).items() if v is not None})
-    settings: Json = {**knowledge_settings(knows), "remedies": remedies, "effort": effort, "key": key}
-    if release is not None and tells_all_fields(release, knows):
+    if release is None:
+        return Stage(untried=untried)
+    if tells_all_fields(release, knows):
         findings, untried = last_record(release, knows, untried)
-    elif release is not None:
-        recovery = recovered(release, **knows, key=key, progress=progress).judged()
-        warnings, rows = recovery.warnings, _told(recovery, release)
-        if recovery.whole:  # correlations would reveal nothing more
-            untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
-        untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
-        tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
-        if rows:
-            findings = (_finding(rows, recovery, attack, limits, tried_out(recovery, rows, tried, knows, key, budget)),)
-        hint: tuple[str, ...] = ()
-        if not recovery.failures:
-            needs, more = _resting(recovery, "the model"), f", if {recovery.ranges}" if recovery.ranges else ""
-            counts = counts_of(recovery, release.about, _HOW)
-            findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
-            findings += tuple(dominance(release, recovery, knows, needs, more))
-            if names := with_the_number(release, knows):
-                hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too",)
-        presumed, notes = _presumed(release, recovery, attack, limits, knows, tried, key, budget)
-        findings += presumed
-        warnings = (*hint, *notes, *warnings)
-        if not findings and not untried:
-            untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
-        findings = ordered(list(findings))
-        warnings += tuple(filter(None, (unmeasured_note(list(findings)),)))
-    if release is not None:
-        used = release.about
-        name, model = name or release.name, model or used.name
-    settings["model"] = model
-    return Audit(
-        findings,
-        name,
-        form,
-        model,
-        0,
-        files,
-        settings,
-        thresholds=limits,
-        warnings=warnings,
-        seconds=time.perf_counter() - began,
-        used=used,
-        not_run=untried,
-    )
-
-
-def knowledge_settings(knows: Knows) -> Json:
-    """The attacker's knowledge for the audit's settings: names of fields and numbers, but no values of records."""
-    shared = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
-    fields = {"domain": knows.get("domain"), "factors": knows.get("factors")}
-    shared |= {name: sorted(map(str, stated)) for name, stated in fields.items() if stated is not None}
-    return {"known": sorted(knows.get("known") or ()), **shared}
+        return Stage(findings, (), untried)
+    recovery = recovered(release, **knows, key=key, progress=progress).judged()
+    warnings, rows = recovery.warnings, _told(recovery, release)
+    if recovery.whole:  # correlations would reveal nothing more
+        untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
+    untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
+    tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
+    if rows:
+        findings = (_finding(rows, recovery, attack, limits, tried_out(recovery, rows, tried, knows, key, budget)),)
+    hint: tuple[str, ...] = ()
+    if not recovery.failures:
+        needs, more = _resting(recovery, "the model"), f", if {recovery.ranges}" if recovery.ranges else ""
+        counts = counts_of(recovery, release.about, _HOW)
+        findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
+        findings += tuple(dominance(release, recovery, knows, needs, more))
+        if names := with_the_number(release, knows):
+            hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too",)
+    presumed, notes = _presumed(release, recovery, attack, limits, knows, tried, key, budget)
+    findings += presumed
+    if not findings and not untried:
+        untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
+    findings = ordered(list(findings))
+    note = unmeasured_note(list(findings))
+    return Stage(findings, (*hint, *notes, *warnings, *([note] if note else [])), untried)
 
 
 def _presumed(
@@ -321,7 +279,7 @@ def look_at_estimates(
     Args:
         contents: the file.
         knows: what an attacker knows.
-        options: options of `audit_fit`.
+        options: options of `attack_fit`.
 
     Returns:
         Findings, each with its model or None, and attacks that were not tried.
@@ -342,16 +300,15 @@ def look_at_estimates(
             continue
         try:
             release = _release_of(estimates)
-            audited = audit_fit(release, attack=_TABLE, knows=of_model(knows or {}, release.about), **options)
+            stage = attack_fit(release, attack=_TABLE, knows=of_model(knows or {}, release.about), **options)
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{estimates.where} is {estimates.what}: {error}", _PUBLISH, where))
             continue
-        model = audited.used
         title = f"{estimates.where} is {estimates.what}: its estimates give statistics of the data"
-        for finding in audited.findings:
+        for finding in stage.findings:
             exact = " exactly" if finding.title.endswith("exactly") else ""
-            findings.append((replace(finding, title=title + exact, where=where), model))  # type: ignore[arg-type]
-        untried += [replace(n, where=where) for n in audited.not_run]
+            findings.append((replace(finding, title=title + exact, where=where), release.about))  # type: ignore[arg-type]
+        untried += [replace(n, where=where) for n in stage.untried]
     return findings, untried
 
 

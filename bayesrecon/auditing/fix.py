@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
@@ -23,8 +23,14 @@ from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH
 
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
-def named_to_keep(contents: Contents, model: Model | None, keep: Sequence[str] = ()) -> tuple[set[str], set[str]]:
+Copy = tuple[bytes, Audit]
+"""The content of a file, and its audit."""
+
+
+def named_to_keep(contents: Contents, model: "Model | None", keep: Sequence[str] = ()) -> tuple[set[str], set[str]]:
     """Names of the arrays that a copy keeps: the parameters of the model, and those that the user names.
 
     That an array varies between draws is no reason to keep it: it can be a function of the parameters and the data.
@@ -51,10 +57,6 @@ def named_to_keep(contents: Contents, model: Model | None, keep: Sequence[str] =
             "for the parameters of the model"
         )
     return parameters, stated
-
-
-Copy = tuple[bytes, Audit]
-"""The content of a file, and its audit."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as an audit
@@ -90,7 +92,7 @@ def clean(
     return {name: round_to(v, digits) for name, v in kept.items()} if digits else kept
 
 
-def _parameters(draws: Draws, model: Model) -> set[str]:
+def _parameters(draws: Draws, model: "Model") -> set[str]:
     """Names of the arrays that the model reads its parameters from."""
     names = parameters_of(model)
     if names is not None:

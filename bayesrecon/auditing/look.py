@@ -1,15 +1,26 @@
-"""Plain channels, which need no model, and what they know about a file."""
+"""What channels examine: a file, a fit or tables, and what is known about it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
+from bayesrecon.auditing.effort import Effort, Open
 from bayesrecon.auditing.sensitive_values import DRAWS, LOG_DENSITIES, parameters_of
-from bayesrecon.model import Model
+from bayesrecon.auditing.stage import INCALCULABLE, Stage, not_computed
+from bayesrecon.errors import BayesreconError
+from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
-from bayesrecon.results.findings import Finding, NotRun
+from bayesrecon.results.findings import Finding, NotRun, Thresholds
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model, Records
+    from bayesrecon.releases import Release
+
+Needs = Literal["model", "data", "nothing"]
 
 Named = Callable[[object], str | None]
 """Function that names the private column that values are equal to, or returns None."""
@@ -20,22 +31,173 @@ def nobody(values: object) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
-    """A file and what is known about it.
+class Asked:
+    """What the caller of an audit asks for, which is the same for all its subjects.
 
     Attributes:
-        contents: the file.
-        model: the model behind the draws, if known.
+        knows: what an attacker knows, as keywords of `Knows`.
+        data: the private data; None if there are none.
+        public: names and places of what may stay.
+        rows: what a row is, "draws" or "records"; empty if the source is to say so.
+        remedies: whether to try remedies.
+        effort: how long.
+        thresholds: what counts as severe.
+        key: seed of everything random.
+    """
+
+    knows: Mapping[str, Any] = field(default_factory=dict)
+    data: Any = None
+    public: tuple[str, ...] = ()
+    rows: str = ""
+    remedies: bool = True
+    effort: Effort = "quick"
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    key: int = 0
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Fields that an attacker knows row by row."""
+        return tuple(self.knows.get("known") or ())
+
+    @property
+    def unit(self) -> str | None:
+        """The field that identifies the units; None if there is none, or several do together."""
+        unit = self.knows.get("unit")
+        return unit if isinstance(unit, str) else None
+
+    @property
+    def settings(self) -> Json:
+        """What was stated, without values of records."""
+        knows = self.knows
+        fields = {name: sorted(map(str, knows[name])) for name in ("domain", "factors") if knows.get(name) is not None}
+        numbers = {k: knows[k] for k in ("total", "unit", "fit_weights", "offset") if k in knows}
+        return {
+            "unit": None,
+            "known": sorted(self.known),
+            **numbers,
+            **fields,
+            "public": list(self.public),
+            "remedies": self.remedies,
+            "effort": self.effort,
+            "key": self.key,
+        }
+
+
+class FitOptions(TypedDict, total=False):
+    """Options of `attack_fit` that do not depend on the fit."""
+
+    remedies: bool
+    effort: str
+    thresholds: Thresholds | None
+    key: int
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table and what may be published instead.
+
+    Attributes:
+        release: the table.
+        n: number of records in its footer.
+        alternatives: `{remedy: function that makes the table}`.
+    """
+
+    release: "Release"
+    n: float | None
+    alternatives: Mapping[str, Callable[[], "Release"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Private:
+    """The private data.
+
+    Attributes:
+        columns: `{column: (N,)}`, as supplied.
+        records: the same data as records of the model; None without a model.
+        stamp: path, size and hash of the file; None for a mapping.
+    """
+
+    columns: Mapping[str, np.ndarray]
+    records: "Records | None"
+    stamp: Json | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit or a table of estimates.
+
+    Attributes:
+        release: its release; None if it determines nothing.
+        attack: its name as an attack.
+        alternatives: remedies to try; None for those of `posteriors.coarser`.
+        untried: attacks that cannot be tried.
+        where: places that findings name instead of its own; empty for those.
+    """
+
+    release: "Release | None"
+    attack: str = "fit"
+    alternatives: "Sequence[tuple[str, Callable[[], Release]]] | None" = None
+    untried: tuple[NotRun, ...] = ()
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """The subject of an audit, as channels see it.
+
+    Attributes:
+        contents: the file; empty if there is none.
+        model: the model behind the draws or the fit, if known.
         named: function that compares values with the private columns.
         key: seed of everything random.
         findings: findings of earlier channels.
+        asked: what the caller asks for.
+        private: the private data, if given.
+        fit: the fit, if it is one.
+        tables: tables to compare with one another.
+        drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
+        without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
+        begun: what was said before any channel.
+        progress: called with a label and the completed fraction of a channel.
     """
 
     contents: Contents
-    model: Model | None = None
+    model: "Model | None" = None
     named: Named = nobody
     key: int = 0
     findings: tuple[Finding, ...] = field(default=())
+    asked: Asked = field(default_factory=Asked)
+    private: Private | None = None
+    fit: Fit | None = None
+    tables: Sequence[Table] = ()
+    drawn: Any = None
+    without_items: bool = False
+    begun: Stage = field(default_factory=Stage)
+    progress: Progress | None = None
+
+    @property
+    def opened(self) -> Any:
+        """The draws as a release of the model (`opened.Opened`), for channels that need a model."""
+        assert self.drawn is not None
+        return self.drawn if self.progress is None else replace(self.drawn, progress=self.progress)
+
+    @property
+    def has(self) -> tuple[Needs, ...]:
+        """What channels may need."""
+        there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.drawn is not None}
+        return tuple(need for need, is_there in there.items() if is_there)
+
+    def of_fits(self) -> FitOptions:
+        """Options of attacks on fits."""
+        asked = self.asked
+        return {
+            "remedies": asked.remedies,
+            "effort": asked.effort,
+            "thresholds": asked.thresholds,
+            "key": asked.key,
+            "progress": self.progress,
+        }
 
     @property
     def rng(self) -> np.random.Generator:
@@ -90,16 +252,40 @@ def rows_of(variable: Variable) -> np.ndarray | None:
     return moved.reshape(count, -1).astype(float, copy=False) if count and values.size else None
 
 
+Found = tuple[Sequence[Finding | Open], Sequence[str | NotRun]]
+"""Findings, and notes."""
+
+
 @dataclass(frozen=True)
-class Plain:
-    """A channel that needs no model.
+class Channel:
+    """A way in which data are revealed.
 
     Attributes:
-        name: name of the channel.
-        find: function that returns findings, and values that are present and could not be examined.
-        rank: order of the channels. Each channel knows the findings of earlier ones.
+        name: name of the channel, with which its warnings start.
+        find: function that returns findings and notes, or neither if there is nothing of the kind. A note is a warning,
+            or a `NotRun` for values that are present and were not examined; without it they count as tried. An `Open`
+            finding has remedies that take time. They are tried after all channels.
+        rank: order of the channels, and of findings with the same severity. Each knows the findings of earlier ones.
+        needs: what it cannot do without: the model behind the draws, the private data, or nothing.
     """
 
     name: str
-    find: Callable[[Look], tuple[Sequence[Finding], Sequence[NotRun]]]
+    find: Callable[[Look], Found]
     rank: int
+    needs: Needs = "nothing"
+
+    def stage(self, subject: Look) -> Stage:
+        """What it finds. Numbers with which it cannot compute are a `NotRun`, as is an error about draws of a model."""
+        found: Sequence[Finding | Open] = ()
+        notes: Sequence[str | NotRun]
+        try:
+            found, notes = self.find(subject)
+        except INCALCULABLE as error:
+            notes = [not_computed(self.name, error)]
+        except BayesreconError as error:
+            if self.needs != "model":
+                raise
+            notes = [NotRun(self.name, str(error), "correct what the reason names, or drop these values")]
+        untried = tuple(note for note in notes if isinstance(note, NotRun))
+        warnings = tuple(str(note) for note in notes if isinstance(note, str) or self.needs == "model")
+        return Stage(tuple(found), warnings, untried)

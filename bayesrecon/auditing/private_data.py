@@ -2,33 +2,20 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from bayesrecon.auditing.look import Private
 from bayesrecon.errors import BayesreconError
-from bayesrecon.json_types import Json
-from bayesrecon.model import Model, Records
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model, Records
 
 
-@dataclass(frozen=True, eq=False)
-class Private:
-    """The private data.
-
-    Attributes:
-        columns: `{column: (N,)}`, as supplied.
-        records: the same data as records of the model; None without a model.
-        stamp: path, size and hash of the file; None for a mapping.
-    """
-
-    columns: Mapping[str, np.ndarray]
-    records: Records | None
-    stamp: Json | None
-
-
-def read_private(data: object, model: Model | None) -> Private | None:
+def read_private(data: object, model: "Model | None") -> Private | None:
     """Read private data from a mapping of columns or from the path of a table.
 
     Raises:
@@ -58,7 +45,7 @@ def read_private(data: object, model: Model | None) -> Private | None:
     return Private(columns, _records(table, model), stamp)
 
 
-def _records(table: Mapping[str, npt.ArrayLike], model: Model | None) -> Records | None:
+def _records(table: Mapping[str, npt.ArrayLike], model: "Model | None") -> "Records | None":
     if model is None:
         return None
     if all(f in table for f in model.fields):
@@ -86,7 +73,7 @@ def _records(table: Mapping[str, npt.ArrayLike], model: Model | None) -> Records
     return records
 
 
-def _numbers(field: str, values: npt.ArrayLike, model: Model) -> np.ndarray:
+def _numbers(field: str, values: npt.ArrayLike, model: "Model") -> np.ndarray:
     try:
         return np.asarray(values, float)
     except ValueError:

@@ -1,17 +1,52 @@
 """Compare recovered records with the private ones, one to one, and with a null."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.auditing.evidence import typical_error
+from bayesrecon.auditing.private_data import Private, read_private
+from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
+from bayesrecon.precision import x64
+from bayesrecon.results.audit import with_score
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 _MOST = 600  # largest number of recovered records that are matched
 _NULLS = 10  # number of random tables for the null's share
+
+
+def scored(
+    finding: Finding, private: "Private | None", model: "Model | None", known: Sequence[str], unit: str | None
+) -> Finding:
+    """The finding with true values. It is called only after all attacks."""
+    from bayesrecon.evaluate.truth import true_statistics
+
+    if model is None or private is None or private.records is None or not finding.evidence:
+        return finding
+    with x64():
+        truth = true_statistics(model, private.records, known=tuple(known), unit=unit)
+    fields = {f: v for f, v in finding.records.items() if f in private.records}
+    data = {f: private.records[f] for f in fields}
+    score = match_records(fields, data) if fields else None
+    return with_score(finding, score, truth, measured_remedies(finding, truth, data))
+
+
+def scored_table(finding: Finding, model: "Model", data: object, known: Sequence[str]) -> Finding:
+    """The finding of a table of estimates inside a file, scored with the table's own model.
+
+    It has no score if the private data lack a column of the design, such as a level of a factor.
+    """
+    try:
+        return scored(finding, read_private(data, model), model, known, None)
+    except BayesreconError:
+        return finding
 
 
 def match_records(

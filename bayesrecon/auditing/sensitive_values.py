@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.posteriors.draws import LOG_DENSITIES
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
+
+if TYPE_CHECKING:
+    from bayesrecon.model import Model
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which reveal the same statistics"
 
@@ -55,7 +58,9 @@ _KINDS = (
 DRAWS = "draws"
 
 
-def sensitive_values(contents: Contents, model: Model | None = None, earlier: Iterable[Finding] = ()) -> list[Finding]:
+def sensitive_values(
+    contents: Contents, model: "Model | None" = None, earlier: Iterable[Finding] = ()
+) -> list[Finding]:
     """One finding for each kind of values that can be attacked with a model, with or without a model.
 
     Args:
@@ -77,7 +82,7 @@ def _as_sensitive(kind: str) -> str:
     return DRAWS if kind in ("copy", "combination") else kind
 
 
-def parameters_of(model: Model | None) -> set[str] | None:
+def parameters_of(model: "Model | None") -> set[str] | None:
     """Names of a model's parameters; None if any name can be one, because there is no model or it renames them."""
     return None if model is None or model.prepare is not None else {p.name for p in model.parameters}
 
@@ -101,7 +106,7 @@ def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
     ]
 
 
-def log_densities(contents: Contents, model: Model | None = None) -> list[Variable]:
+def log_densities(contents: Contents, model: "Model | None" = None) -> list[Variable]:
     """Arrays that are named like a log density, beside the draws or among them, except for parameters of the model."""
     parameters = parameters_of(model) or set()
     return [v for v in contents.variables if _kind_of(v, parameters) == "log-density"]

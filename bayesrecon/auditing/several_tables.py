@@ -1,28 +1,25 @@
 """Audit of several tables: each by itself, what two of them reveal together, and the records in only one of them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import cast
 
-from bayesrecon.auditing.effort import Effort
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.look import Asked
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.table_differences import Table, difference_findings
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows, of_model
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.printed.footer_lines import without_footer
 from bayesrecon.posteriors.printed.headers import SIGMA
 from bayesrecon.posteriors.printed.reading import as_printed
+from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Audit
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery, Row
 
 KIND = "tables together"
@@ -33,69 +30,19 @@ _APART = (Remedy("publish one of the tables, or both on the same records"),)
 _PASS = "audit each table by itself, and state what an attacker knows"
 
 
-class TablesOptions(TypedDict):
-    """Options of `audit` that are the same for all tables."""
-
-    remedies: bool | Effort
-    thresholds: Thresholds
-    key: int
-    progress: Progress | None
-
-
-def audits_of_tables(
-    sources: Sequence[object],
-    model: object,
-    which: Mapping[str, Sequence[str | None] | None],
-    knows: Knows,
-    read: Callable[..., tuple[Release | None, Any]],
-    audit: Callable[..., Audit],
-    options: TablesOptions,
-) -> tuple[list[Audit], list[Finding], list[NotRun]]:
-    """The audit of each table, findings on pairs of tables, and pairs that were not examined.
-
-    Args:
-        sources: paths or DataFrames.
-        model, which: as in `audit`. `correlations` has an entry for each table, which may be None. `column` is one name
-            for all tables or one for each.
-        knows: what an attacker knows.
-        read: function that makes a release from a table, with options for its audit.
-        audit, options: function that audits a release, and its options.
-
-    Raises:
-        BayesreconError: there is no model, or the numbers of correlations and of tables differ.
-    """
-    if model is None:
-        raise BayesreconError("tables of estimates need their model=")
-    correlations_by_table = which.get("correlations")
-    correlations_by_table = [None] * len(sources) if correlations_by_table is None else list(correlations_by_table)
-    if len(correlations_by_table) != len(sources):
-        raise BayesreconError(
-            f"{len(correlations_by_table)} correlations= for {len(sources)} tables; give one for each, None for none"
-        )
-    columns = which.get("column")
-    columns = [columns] * len(sources) if columns is None or isinstance(columns, str) else list(columns)
-    audits, tables, names = [], [], set()
-    for i, (source, correlations, column) in enumerate(zip(sources, correlations_by_table, columns, strict=True), 1):
-        stated = {k: v for k, v in {**which, "correlations": correlations, "column": column}.items() if v is not None}
-        release, about = read(source, model, **stated)
-        name = str(about["name"]) if isinstance(source, str | Path) or column else f"table {i}"  # names must differ
-        name = f"{name} (table {i})" if name in names else name
-        names.add(name)
-        if release is not None:
-            tables.append(Table(replace(release, name=name), _count(source, column), dict(about["alternatives"])))
-        known = knows if release is None else of_model(knows, release.about)
-        audits.append(audit(source, model, name=name, **stated, **known, **options))
-    tried = bool(options["remedies"])
-    limits, key = options["thresholds"], options["key"]
-    differences, refused, explained = difference_findings(tables, knows, limits, key, tried)
+@in_float64
+def compare_tables(tables: Sequence[Table], asked: Asked) -> tuple[list[Finding], list[NotRun]]:
+    """Findings on tables that they give only together, and what was not examined."""
+    knows, key = cast(Knows, asked.knows), asked.key
+    differences, refused, explained = difference_findings(tables, knows, asked.thresholds, key, asked.remedies)
     releases = [table.release for table in tables]
-    findings, untried = _audit_pairs(releases, limits.small_count, knows, key, explained)
+    findings, untried = _audit_pairs(releases, asked.thresholds.small_count, knows, key, explained)
     if findings:
         differences = [f for f in differences if f.severity != "info"]
-    return audits, [*differences, *findings], [*refused, *untried]
+    return [*differences, *findings], [*refused, *untried]
 
 
-def _count(source: object, column: str | None) -> float | None:
+def records_of(source: object, column: str | None) -> float | None:
     """The number of records in the footer of a table."""
     lines, footer = without_footer(as_printed(source, column=column).frame)
     counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
@@ -208,14 +155,3 @@ def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, ap
     middle = counts[0].upper * means[0].estimate - counts[1].upper * means[1].estimate  # type: ignore[operator,union-attr]
     name = y if apart == 1 else f"sum({y})"
     return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high)),)
-
-
-def one_for_each_model(source: object, which: Json) -> object:
-    """The table once for each named model, in a list. A single name is left to the reader of the table."""
-    columns = list(which["column"])
-    if isinstance(source, list | tuple) or which.get("correlations") is not None:
-        raise BayesreconError("several columns (column=) need one table, and no correlations=")
-    if len(columns) > 1:
-        return [source] * len(columns)
-    which["column"] = columns[0] if columns else None
-    return source

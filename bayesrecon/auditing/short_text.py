@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bayesrecon.results.told import values_in
+
 SHOW = 5  # largest number of values quoted in a finding
 
 
@@ -13,13 +15,13 @@ def count(values: np.ndarray) -> str:
 
 
 def preview(values: object) -> str:
-    """The first values.
+    """The first values, which reports show on request only.
 
     >>> preview([1.0, 2.5]), preview(["a", "b"])
-    ('1, 2.5', 'a, b')
+    ('‹1, 2.5›', '‹a, b›')
     """
     flat = np.ravel(np.asarray(values))[:SHOW]
-    return ", ".join(f"{v:.6g}" if flat.dtype.kind in "fiub" else short(v, 40) for v in flat)
+    return values_in(", ".join(f"{v:.6g}" if flat.dtype.kind in "fiub" else short(v, 40) for v in flat))
 
 
 def short(value: object, most: int = 120) -> str:

@@ -1,8 +1,7 @@
 """Findings on what is in one table and not in others."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,12 +9,14 @@ from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, search
+from bayesrecon.auditing.look import Table
 from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
+from bayesrecon.results.told import values_in
 
 KIND = "difference of tables"
 
@@ -23,21 +24,6 @@ _APART = (
     Remedy("publish one of the tables"),
     Remedy("publish all tables on the same records"),
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table and what may be published instead.
-
-    Attributes:
-        release: the table.
-        n: number of records in its footer.
-        alternatives: `{remedy: function that makes the table}`.
-    """
-
-    release: Release
-    n: float | None
-    alternatives: Mapping[str, Callable[[], Release]]
 
 
 def difference_findings(
@@ -139,14 +125,14 @@ def _finding(
     if one.count == 1 and known:
         if (one.half[known] / Z95 < thresholds.record * one.sd[known]).any():
             level = "high"
-        person = ", ".join(_value(one, i, domains) for i in known)
+        person = values_in(", ".join(_value(one, i, domains) for i in known))
         title = f"a person by difference of tables: {person}"
         summary = (
             f"if {one.whole} and {parts} differ by one record and nothing else, it is {person}; {_also(one, known)}"
         )
     else:
         title = f"{records} by difference of tables"
-        means = ", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known)
+        means = values_in(", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known))
         stated = f"their means are {means}" if known else "their values are not determined"
         summary = (
             f"if the records of {parts} are among those of {one.whole}, {records} are only in {one.whole}: {stated}"
@@ -190,7 +176,7 @@ def _number(value: float, half: float) -> str:
 def _also(one: Between, known: Sequence[int]) -> str:
     """The interval under the alternatives, in words."""
     ranges = ", ".join(f"{one.fields[i]} {_range(one.lower[i], one.upper[i])}" for i in known)
-    return f"if a value of another record was corrected as well, or another record exchanged, {ranges}"
+    return f"if a value of another record was corrected as well, or another record exchanged, {values_in(ranges)}"
 
 
 def _range(low: float, high: float) -> str:

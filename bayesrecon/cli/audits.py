@@ -38,8 +38,9 @@ class Announced:
 
     def found(self, finding: "Finding") -> None:
         from bayesrecon.cli import console
+        from bayesrecon.results.told import without_values
 
-        console.say(f"found ({finding.severity}): {finding.title}")
+        console.say(f"found ({finding.severity}): {without_values(finding.title)}")
 
 
 def check_writable(*paths: "Path | None") -> None:
@@ -95,17 +96,24 @@ def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt
     return [*audits[:-1], replace(audits[-1], not_run=(*audits[-1].not_run, *missing))]
 
 
-def finish(args: Arguments, result: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
+def finish(
+    args: Arguments,
+    result: "Audit",
+    html: Path | None,
+    fail_on: str | None,
+    interrupted: bool = False,
+    show_values: bool = False,
+) -> None:
     """Write and show an audit, and exit with its code."""
     from bayesrecon.cli import console
 
+    judged, result = result.fixed or result, result.told(show_values)
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "audit.plot_audit", _show)
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
-    judged = result.fixed or result
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
     if judged.verdict == "incomplete":

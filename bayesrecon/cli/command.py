@@ -1,6 +1,7 @@
 """Commands, and the blocks of options that several of them share."""
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -55,6 +56,7 @@ ESTIMATOR: Parameters = {
 }
 
 
+_SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
 
@@ -112,6 +114,16 @@ class Arguments:
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 
 
+def check_folders(values: Mapping[str, object]) -> None:
+    """Raise an error if a source is a folder, before anything is loaded that would read it."""
+    for value in values.values():
+        for source in value if isinstance(value, list) else [value]:
+            if isinstance(source, str) and os.path.isdir(source) and not os.path.splitext(source)[1]:
+                raise BayesreconError(
+                    f"{source} is a folder; name a file in it, or a zarr store, a folder named *.zarr"
+                )
+
+
 def check_files(values: Mapping[str, object]) -> None:
     """Raise an error if a file to write is also read. Paths are written. Texts may name files that are read."""
     written = {f"--{name.replace('_', '-')}": value for name, value in values.items() if isinstance(value, Path)}
@@ -144,7 +156,7 @@ def _is_value(following: str | None) -> bool:
 
 
 def command(
-    *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None
+    *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None, folders: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator that makes a command. The function gets the shared options as `Arguments`, and its own as keywords.
 
@@ -152,6 +164,7 @@ def command(
         blocks: blocks of shared options.
         written: suffixes of the files that `--out` writes. If there are none, there is no such option.
         more: further options, which the function gets as keywords.
+        folders: whether a source can be a folder of files.
     """
     shared = {name: pair for block in blocks for name, pair in block.items()}
     shared |= {"out": (options.out(written), None)} if written else {}
@@ -169,6 +182,8 @@ def command(
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
+            if not folders:
+                check_folders({name: values.get(name) for name in _SOURCES})
             function(args, **{name: values[name] for name in function_options})
 
         required = [name for name, (_, default) in all_options.items() if default is inspect.Parameter.empty]

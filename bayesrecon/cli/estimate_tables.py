@@ -7,7 +7,7 @@ from bayesrecon.errors import BayesreconError
 
 def is_table(file: str) -> bool:
     """Whether a file is a table of estimates."""
-    from bayesrecon.posteriors.printed.summaries import as_table
+    from bayesrecon.posteriors.recognition import as_table
 
     return as_table(file)
 

@@ -12,12 +12,12 @@ from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows
-from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.releases import Release
 
 if TYPE_CHECKING:
     from bayesrecon.cli.command import Arguments
+    from bayesrecon.model import Model, Records
+    from bayesrecon.releases import Release
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ def _stated(args: "Arguments") -> ReleaseOptions:
 class StatedTableOptions(TypedDict, total=False):
     """Options of `posteriors.from_table` that `--model` and `--settings` state."""
 
-    model: Required[Model | str]
+    model: Required["Model | str"]
     response: str
 
 
-def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> Model:
+def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] = ()) -> "Model":
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
     Without `:name`, the only model of the file.
 
@@ -67,7 +67,7 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
-def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> Model:
+def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> "Model":
     """The model of a Stan program, with sizes from the draws."""
     from bayesrecon.models import from_stan
     from bayesrecon.posteriors.conversion import is_file
@@ -91,7 +91,7 @@ def with_constants(settings: Json, constants: str | None, model: str | None) -> 
     return {**settings, "constants": read_table(constants)}
 
 
-def _model(loaded: object, spec: str, settings: Json | None) -> Model:
+def _model(loaded: object, spec: str, settings: Json | None) -> "Model":
     from bayesrecon.models.conversion import model_of
     from bayesrecon.models.descriptions import program_fields
 
@@ -113,7 +113,7 @@ def _model(loaded: object, spec: str, settings: Json | None) -> Model:
         raise BayesreconError(f"--model {spec}: {error}") from None
 
 
-def open_release(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> Release:
+def open_release(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> "Release":
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     if any(map(is_table, sources)) or given.correlations:
         correlations = correlations_of(sources, given.correlations)
@@ -131,14 +131,14 @@ def open_release(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions(
     return _opened(sources, given, with_constants(parse_settings(given.settings), given.constants, given.model))
 
 
-def at_power(model: Model, power: float | None) -> Model:
+def at_power(model: "Model", power: float | None) -> "Model":
     """The model with the likelihood at this power; None leaves the model unchanged."""
     from bayesrecon.models.power import tempered
 
     return model if power is None else tempered(model, power)
 
 
-def _opened(sources: Sequence[str], given: ReleaseOptions, values: Json) -> Release:
+def _opened(sources: Sequence[str], given: ReleaseOptions, values: Json) -> "Release":
     if values and given.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
     from bayesrecon.posteriors.conversion import is_file, release_of
@@ -177,7 +177,7 @@ def table_of(file: str, model: str | None, settings: str | None) -> StatedTableO
     return {"model": model, "response": values["response"]} if values else {"model": model}
 
 
-def _open_table(file: str, given: ReleaseOptions, correlations: str | None) -> Release:
+def _open_table(file: str, given: ReleaseOptions, correlations: str | None) -> "Release":
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
 
@@ -193,17 +193,17 @@ def _open_table(file: str, given: ReleaseOptions, correlations: str | None) -> R
     return from_table(file, correlations=correlations, formula=given.formula, column=column, **table_options)
 
 
-def open_release_of(args: "Arguments") -> Release:
+def open_release_of(args: "Arguments") -> "Release":
     """The release of the shared options."""
     return open_release(args.release, _stated(args))
 
 
-def open_releases_of(args: "Arguments") -> list[Release]:
+def open_releases_of(args: "Arguments") -> "list[Release]":
     """The releases of the shared options, which have the same data."""
     return open_releases(args.release, _stated(args))
 
 
-def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
+def knowledge_of(args: "Arguments", model: "Model | None") -> Knows:
     """The attacker's knowledge in the shared options, as keywords of a verb."""
     unit = tuple(args.unit.split(",")) if args.unit else None
     knowledge = {
@@ -218,7 +218,7 @@ def knowledge_of(args: "Arguments", model: Model | None) -> Knows:
     return cast(Knows, {name: value for name, value in knowledge.items() if value is not None})
 
 
-def open_releases(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> list[Release]:
+def open_releases(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions()) -> "list[Release]":
     """Releases of one data set: one for each posteriordb name, file or table, and one for all CmdStan files."""
     from bayesrecon.posteriors.conversion import is_file
 
@@ -238,7 +238,7 @@ def open_releases(sources: Sequence[str], given: ReleaseOptions = ReleaseOptions
     return [open_release([source], given) for source in sources]
 
 
-def known_fields(path: str | None, model: Model) -> Records | None:
+def known_fields(path: str | None, model: "Model") -> "Records | None":
     """The columns of a design file that are fields of the model's record."""
     if path is None:
         return None
@@ -259,7 +259,7 @@ def open_data(
     response: str | None = None,
     covariates: str | None = None,
     settings: str | None = None,
-) -> tuple[Model, Records]:
+) -> "tuple[Model, Records]":
     """A model and the records to fit it to, from a data file or a posteriordb data name."""
     from bayesrecon.models import find
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bayesrecon.auditing.outcomes import (
+from bayesrecon.games.posteriordb.outcomes import (
     Exposure,
     GroupsFound,
     RecordsFound,

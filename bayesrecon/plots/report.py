@@ -16,6 +16,7 @@ from bayesrecon._version import __version__
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import visible
 from bayesrecon.plots.text import numbers
+from bayesrecon.results.audit import CONFIDENTIAL
 from bayesrecon.results.findings import LEVELS
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
         cells=_cells,
         intervals=_intervals,
         audit=audit,
+        confidential=CONFIDENTIAL,
         document=audit.to_dict(),
         plain=(plain := in_plain_words(audit)),
         again=_fix_command(audit, command) if plain.remove and audit.draws and audit.fixed is None else None,

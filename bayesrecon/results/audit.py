@@ -20,11 +20,14 @@ from bayesrecon.results.findings import (
     Severity,
     Thresholds,
 )
+from bayesrecon.results.told import told, with_values, without_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from bayesrecon.model import Model
+
+CONFIDENTIAL = "This report is confidential: it says what of the private data can be found in the file, and where."
 
 Verdict = Literal["incomplete", "findings", "clean"]
 
@@ -48,6 +51,7 @@ class Audit(Result):
         not_run: attacks that could not be run. If there are any, the verdict is "incomplete".
         fixed: the audit of the cleaned copy, if one was written.
         used: the model that the attacks used.
+        show_values: whether reports show values of records.
     """
 
     plotted_by = "audit.plot_audit"
@@ -65,6 +69,17 @@ class Audit(Result):
     fixed: "Audit | None" = None
     used: "Model | None" = None
     not_run: tuple[NotRun, ...] = ()
+    show_values: bool = False
+
+    def told(self, show_values: bool = False) -> "Audit":
+        """The audit as reports have it: alike findings together, at most some 20, and values of people only on request.
+
+        Programs that go through all findings use the audit itself.
+        """
+        findings, cut = told(self.findings, self.format, show_values)
+        fixed = None if self.fixed is None else self.fixed.told(show_values)
+        warnings = (*self.warnings, cut) if cut else self.warnings
+        return replace(self, findings=findings, warnings=warnings, fixed=fixed, show_values=show_values)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -103,7 +118,7 @@ class Audit(Result):
         titles = [f.title for f in self.findings if f.kind != UNRECOGNISED and f.severity == worst]
         if worst in ("high", "medium") and titles:
             more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
-            first += f" Most severe: {titles[0]}{more}."
+            first += f" Most severe: {(with_values if self.show_values else without_values)(titles[0])}{more}."
         return " ".join(filter(None, (first, self._missing_attacks(), self._unrecognised_items())))
 
     def _missing_attacks(self) -> str:
@@ -143,6 +158,7 @@ class Audit(Result):
         """Plain types only: tool version, inputs, settings, thresholds and findings."""
         names = ("name", "format", "model", "draws", "verdict", "severity", "advice", "files", "settings", "seconds")
         return self._document(
+            confidential=CONFIDENTIAL,
             **{name: getattr(self, name) for name in names},
             thresholds=asdict(self.thresholds),
             findings=[f.to_dict() for f in self.findings],
@@ -167,7 +183,7 @@ class Audit(Result):
         Args:
             command: command line of the audit, which the report quotes to explain how to write a cleaned copy.
         """
-        return self.plotted("report.audit_page", command=command)
+        return self.told(self.show_values).plotted("report.audit_page", command=command)
 
     def save_report(self, path: str | Path, command: str | None = None) -> Path:
         """Write the report as an HTML file (complete or not at all). `command` is that of `to_html`."""
@@ -175,8 +191,14 @@ class Audit(Result):
 
         path = Path(path)
         page = self.to_html(command)
+        _for_its_owner(path)
         write_whole(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return path
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result as `Result.save` does; only its owner can read the file."""
+        _for_its_owner(Path(path))
+        return super().save(path)
 
     @property
     def headline(self) -> str:
@@ -189,11 +211,18 @@ class Audit(Result):
         return f"{self.name} ({contents}): {incomplete}{summary}"
 
     def _excerpt(self) -> "DataFrame":
-        return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
+        listed = self.told(self.show_values)
+        return listed.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in listed])
 
     def _first_rows(self) -> "tuple[DataFrame, list[str]]":
         table, remarks = super()._first_rows()
         return table, [*remarks, *(f"not run: {n}; {n.remedy}" for n in self.not_run)]
+
+
+def _for_its_owner(path: Path) -> None:
+    """Let only its owner read a file that a report replaces. Others are made so."""
+    if path.is_file():
+        path.chmod(0o600)
 
 
 def ordered(findings: list[Finding]) -> tuple[Finding, ...]:

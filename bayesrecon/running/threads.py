@@ -5,6 +5,7 @@ six unknowns can take a thousand times as long; on idle cores most products of a
 """
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -27,6 +28,7 @@ class _Threads:
     def __init__(self) -> None:
         self._lock, self._open = threading.Lock(), False
         self._controller: ThreadpoolController | None = None
+        self._with_scipy = False
 
     @contextmanager
     def one(self) -> Generator[None]:
@@ -42,11 +44,12 @@ class _Threads:
             self._open = False
 
     def _get_controller(self) -> "ThreadpoolController":
-        if self._controller is None:  # finding the libraries takes a thousand times as long as setting their threads
-            import scipy.linalg  # noqa: F401  # pyright: ignore[reportUnusedImport]  # it may have a BLAS of its own
+        # Finding the libraries takes a thousand times as long as setting their threads. SciPy may have one of its own.
+        loaded = "scipy.linalg" in sys.modules
+        if self._controller is None or loaded != self._with_scipy:
             from threadpoolctl import ThreadpoolController
 
-            self._controller = ThreadpoolController()
+            self._controller, self._with_scipy = ThreadpoolController(), loaded
         return self._controller
 
 
@@ -54,7 +57,7 @@ _THREADS = _Threads()
 
 
 def one_thread() -> AbstractContextManager[None]:
-    """Context manager in which BLAS uses one thread."""
+    """Context manager in which BLAS uses one thread, as far as the libraries are loaded when it begins."""
     return _THREADS.one()
 
 

@@ -8,10 +8,10 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from bayesrecon.auditing.outcomes import Verdict
-from bayesrecon.auditing.verdict import available, verdicts
 from bayesrecon.cli.verdicts import COLUMNS, cells, row
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.posteriordb.outcomes import Verdict
+from bayesrecon.games.posteriordb.verdict import available, verdicts
 from bayesrecon.posteriors.fitting.database import open_database
 from bayesrecon.posteriors.fitting.fitted import built_file
 from benchmarks import workers

@@ -29,8 +29,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import numpy as np
 
 import bayesrecon
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.auditing.saved_statistics import findings_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
@@ -82,7 +82,7 @@ def fuzzed(count: int, of: list[Path]) -> Row:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("error")
                     contents = read_contents(path)
-                    run_plain_channels(Look(contents))
+                    examine(Look(contents))
                     for one in contents.estimates:
                         findings_of(one, (one.where,), Thresholds())
                 outcome = "read"

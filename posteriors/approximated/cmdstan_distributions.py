@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -15,37 +14,14 @@ from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_distribution import FittedDistribution, phi_of
 from bayesrecon.posteriors.draws import Draws, assemble
+from bayesrecon.posteriors.recognition import CMDSTAN_METHODS
 from bayesrecon.posteriors.sources import accepted_draws
-from bayesrecon.untrusted.cmdstan_file import MAX_LINE, CmdStanFile, Settings
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile, Settings
 from bayesrecon.untrusted.guarded import opened
 
-_METHODS = ("variational", "laplace")
 _DIGITS = 6  # significant digits that CmdStan prints by default
 _FEWEST = 20  # smallest number of draws per parameter
 _LARGEST = 6.0  # z score of a skewness or kurtosis; larger ones have probability 1e-9 each in normal draws
-
-
-def is_path(guide: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether this is the path of a file."""
-    return isinstance(guide, str | os.PathLike)
-
-
-def is_cmdstan_approximation(source: object) -> bool:
-    """Whether this is the path of a file whose comments say that CmdStan's `variational` or `laplace` wrote it.
-
-    >>> Path("fit.csv").write_text("# method = laplace\\nlog_p__,log_q__,theta\\n")
-    41
-    >>> is_cmdstan_approximation("fit.csv")
-    True
-    """
-    if not is_path(source) or Path(source).suffix.lower() != ".csv" or not Path(source).is_file():
-        return False
-    with Path(source).open(encoding="utf-8-sig", errors="replace") as file:
-        while (line := file.readline(MAX_LINE)).startswith("#"):
-            key, equals, value = line[1:].partition("=")
-            if equals and key.strip() == "method":
-                return value.strip().removesuffix("(Default)").rstrip() in _METHODS
-    return False
 
 
 def cmdstan_distribution(
@@ -119,7 +95,7 @@ def _read(path: Path) -> tuple[Settings, list[str], np.ndarray]:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path) as file:
-        settings, header, rows = file.rows(_METHODS)
+        settings, header, rows = file.rows(CMDSTAN_METHODS)
     if len(rows) < 2:
         raise BayesreconError(f"{path}: {len(rows)} rows of {rows.shape[1]} fields under a header of {len(header)}")
     if len(set(header)) < len(header):

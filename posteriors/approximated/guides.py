@@ -16,11 +16,7 @@ from bayesrecon.inexact import Ascent, Noise
 from bayesrecon.model import Model
 from bayesrecon.models.conversion import model_of
 from bayesrecon.models.power import tempered
-from bayesrecon.posteriors.approximated.cmdstan_distributions import (
-    cmdstan_distribution,
-    is_cmdstan_approximation,
-    is_path,
-)
+from bayesrecon.posteriors.approximated.cmdstan_distributions import cmdstan_distribution
 from bayesrecon.posteriors.approximated.fitted_distribution import (
     FittedDistribution,
     check_transforms,
@@ -37,6 +33,7 @@ from bayesrecon.posteriors.approximated.pymc_distributions import (
     is_pymc_approximation,
     pymc_distribution,
 )
+from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import (
     Approximation,

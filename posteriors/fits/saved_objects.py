@@ -4,21 +4,24 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.json_types import Json
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Saved, Unread, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.fits.saved.entries import parts_of
 from bayesrecon.posteriors.fits.saved.fits_of_saved import fits_of
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.formats.npz import from_arrays
-from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
 """Suffixes of files that are read as saved objects."""
@@ -69,7 +72,7 @@ def _draws_of(items: Sequence[Json], name: str) -> Draws | None:
         return None
 
 
-def release_of_saved(source: object, model: object, power: float | None) -> Release | None:
+def release_of_saved(source: object, model: object, power: float | None) -> "Release | None":
     """The only fit in a file of saved objects; None if the source is anything else."""
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
         return None

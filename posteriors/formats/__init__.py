@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
 
+from bayesrecon.arrays import Progress
 from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, beside
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Unread, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.exports import content_of, other_tool

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.json_types import Json
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     GROUPS,
     WIDE,

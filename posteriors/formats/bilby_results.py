@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_item, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format

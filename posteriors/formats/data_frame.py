@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws
 from bayesrecon.posteriors.draws import Draws, is_numeric, sign_of
 from bayesrecon.posteriors.formats.columns import (

@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.json_types import Json
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format

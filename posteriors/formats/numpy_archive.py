@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format

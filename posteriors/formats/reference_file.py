@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bayesrecon.model import Progress
+from bayesrecon.arrays import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws, stamp
 from bayesrecon.posteriors.fitting.database import read_draws_file
 from bayesrecon.posteriors.formats.format import Format

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, Note, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, Note, beside, reading
 from bayesrecon.json_types import Json
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, Note, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.columns import check_header, sign_of_columns, sort_columns, split_chains

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, stamp
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.arviz import read_arviz

@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +17,18 @@ from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS, fitted_with
 from bayesrecon.posteriors.approximated.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
-from bayesrecon.posteriors.formats.data_frame import is_frame
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footer_lines import with_scale, without_footer
 from bayesrecon.posteriors.printed.footers import Footer
-from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of, line_label, plain
-from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
+from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, line_label, plain
 from bayesrecon.posteriors.printed.numbers import PrintedNumbers, estimates_of, numbers_of
-from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
+from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
+from bayesrecon.posteriors.recognition import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.csv_table import read_csv_texts
-from bayesrecon.untrusted.delimiters import rows_of
 from bayesrecon.untrusted.guarded import asked
 
 if TYPE_CHECKING:
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
 _INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
 _SCALE = "sigma"
 _MOST_BYTES = 2**24
-_SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimates has its header
 
 
 @in_float64
@@ -341,42 +337,6 @@ def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: S
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
     return PrintedNumbers(0.5 * (values + values.T), half)
-
-
-def as_table(path: str | Path) -> bool:
-    """Whether a file is a table of estimates: a line of it names a column of estimates and one of their errors.
-
-    A file that has nothing but numbers below its first line names no estimate.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES or not path.is_file():
-        return False
-    if path.suffix.lower() in (".md", ".html", ".htm", ".tex"):
-        return True
-    with path.open(encoding="utf-8", errors="replace") as file:
-        lines = file.read(_SNIFFED).splitlines()[:_FIRST]
-    below = [cell for line in lines[1:] for cell in re.split(r"[\s,;]+", line.strip()) if cell]
-    if below and all(re.fullmatch(NUMBER, cell) for cell in below):  # such as draws of a parameter "sd"
-        return False
-    if path.suffix.lower() == ".txt":
-        return bool(grid_of(lines)[0] or models_of(lines)[0])
-    rows = [row for row in rows_of("\n".join(lines)) if row]
-    # Draws may have parameters of these names, but their lines have none.
-    headed = (columns_of(row).enough and _named(below) for row, below in pairwise(rows))
-    return any(headed) or any(BRACKETS.match(c.strip()) for row in rows if _named(row) for c in row[1:])
-
-
-def _named(row: Sequence[str]) -> bool:
-    """Whether a line of a table begins with a name."""
-    return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
-
-
-def is_table(source: object) -> "TypeGuard[str | Path | pd.DataFrame]":
-    """Whether this is a DataFrame that is not of draws, or the path of a table of estimates."""
-    if isinstance(source, str | Path):
-        return as_table(source)
-    pandas = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
-    return pandas and not is_frame(source)
 
 
 def release_of_table(source: object, model: object, power: float | None) -> Release | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format

@@ -7,26 +7,26 @@ import pytest
 
 import bayesrecon
 from bayesrecon.auditing import channels
-from bayesrecon.auditing.audit import channels as discovered
+from bayesrecon.auditing.channel import channels as discovered
 from bayesrecon.models import load
 
 MODEL = load("kidscore_momiq")
 DRAWS = fits.draws(fits.records())
 PLANTED = """
-from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.look import Channel
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.findings import Finding
 
 
-def attack(opened):
-    return [Finding("planted", "info", "read by a planted channel", ("posterior",), opened.model.name)], ["noted"]
+def find(subject):
+    return [Finding("planted", "info", "read by a planted channel", ("posterior",), subject.model.name)], ["noted"]
 
 
-def fail(opened):
+def fail(subject):
     raise BayesreconError("cannot be read")
 
 
-CHANNEL = Channel(name="planted things", attack={attack}, rank=15)
+CHANNEL = Channel("planted things", {find}, 115, "model")
 """
 
 
@@ -34,8 +34,8 @@ CHANNEL = Channel(name="planted things", attack={attack}, rank=15)
 def plant(monkeypatch, tmp_path):
     """A module with a channel that runs a function of `PLANTED`, in a folder that the package is made to span."""
 
-    def planted(attack):
-        (tmp_path / "planted.py").write_text(PLANTED.replace("{attack}", attack))
+    def planted(find):
+        (tmp_path / "planted.py").write_text(PLANTED.replace("{find}", find))
         monkeypatch.setattr(channels, "__path__", [*channels.__path__, str(tmp_path)])
 
     yield planted
@@ -44,15 +44,18 @@ def plant(monkeypatch, tmp_path):
 
 
 def test_channels_differ_in_name_and_rank():
-    found, _ = discovered()
-    assert [c.name for c in found] == ["log densities", "energies", "gradients", "log likelihoods", "predictions"]
-    assert len({c.name for c in found}) == len({c.rank for c in found}) == len(found)
-    assert [c.rank for c in found] == sorted(c.rank for c in found)
+    found, _ = discovered(("model",))
+    names = ["draws", "log densities", "energies", "gradients", "log likelihoods", "predictions"]
+    assert [c.name for c in found] == [*names, "records of single units"]
+    everything, _ = discovered()
+    assert len({c.name for c in everything}) == len(everything) > 2 * len(found)
+    assert [c.rank for c in everything] == sorted(c.rank for c in everything)
+    assert {c.needs for c in everything} == {"nothing", "model"}
 
 
 def test_a_planted_channel_is_found_and_run(plant):
-    plant("attack")
-    assert [c.name for c in discovered()[0]][:2] == ["log densities", "planted things"]
+    plant("find")
+    assert [c.name for c in discovered(("model",))[0]][1:3] == ["log densities", "planted things"]
     found = bayesrecon.audit(DRAWS, MODEL, remedies=False)
     (finding,) = (f for f in found if f.kind == "planted")
     assert finding.summary == MODEL.name

@@ -10,8 +10,8 @@ from audited import HOSTILE, arviz_tree
 from kidscore import DATA, DRAWS, MODEL
 
 import bayesrecon
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents
 
@@ -91,7 +91,7 @@ BIG = "9" * 400
 )
 def test_attributes_of_any_kind(value):
     """Numbers that no float holds, and lists that are no array."""
-    run_plain_channels(Look(Contents("a", "object", attributes={"posterior/note": value})))
+    examine(Look(Contents("a", "object", attributes={"posterior/note": value})))
 
 
 def drawn(**arrays):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.auditing import audit, effort
+from bayesrecon.auditing import audit, effort, opened
 from bayesrecon.auditing.effort import Budget, Open, budget_of, unmeasured_note
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.models import load
@@ -87,10 +87,11 @@ def test_an_interruption_leaves_what_was_found(monkeypatch, after, left):
         raise KeyboardInterrupt
 
     if after:
-        (first, *_), _ = audit.channels()
-        monkeypatch.setattr(audit, "channels", lambda: ((replace(first, attack=stop),), ()))
+        found, _ = audit.channels()
+        stopped = tuple(replace(c, find=stop) if c.name == "log densities" else c for c in found)
+        monkeypatch.setattr(audit, "channels", lambda needs: (stopped, ()))
     else:
-        monkeypatch.setattr(audit, "start", stop)
+        monkeypatch.setattr(opened, "recovered_with_problem", stop)
     with pytest.raises(Interrupted) as caught:
         bayesrecon.audit({**DRAWS, "clinic": np.ones((2, 300, 1)) * np.arange(9.0) ** 2}, MODEL)
     found = caught.value.so_far

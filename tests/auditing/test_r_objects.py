@@ -11,10 +11,10 @@ import r_written
 from r_written import FIXTURES
 
 import bayesrecon
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.input import stored_model_of
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws
 
@@ -33,7 +33,7 @@ def held(name):
 
 @cache
 def looked(name):
-    return run_plain_channels(Look(held(name), named=NAMED))[0]
+    return examine(Look(held(name), named=NAMED)).findings
 
 
 def high(name):
@@ -396,7 +396,7 @@ def test_a_name_clears_nothing(tmp_path, name):
     names += r_written.whole(r_written.TEXT, 1) + r_written.chars(name) + r_written.whole(r_written.NULL)
     values = r_written.doubles(*np.round(PATIENTS["age"]))
     path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
-    findings, _ = run_plain_channels(Look(read_contents(path)))
+    findings = examine(Look(read_contents(path))).findings
     assert [(f.severity, f.where) for f in findings] == [("medium", (f"object/{name}",))]
 
 

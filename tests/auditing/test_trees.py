@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from r_written import FIXTURES
 
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.auditing.trees import of_forest, of_rpart
 from bayesrecon.posteriors.formats import read_contents
 
@@ -100,7 +100,7 @@ def test_counts_of_a_forest_of_few_leaves_are_not_told():
     ],
 )
 def test_audits_find_them_after_the_usual_removal(name, title, count):
-    findings, _ = run_plain_channels(Look(read_contents(FIXTURES / name)))
+    findings = examine(Look(read_contents(FIXTURES / name))).findings
     (told,) = (f for f in findings if f.title == title)
     assert told.severity == "high"
     assert len(told.records["response"]) == count

@@ -8,8 +8,8 @@ import numpyro.distributions as dist
 import pytest
 
 import bayesrecon
+from bayesrecon.auditing.channels.units import unit_fields
 from bayesrecon.auditing.opened import open_release
-from bayesrecon.auditing.units import unit_fields
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors.formats import read_contents

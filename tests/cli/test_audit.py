@@ -178,12 +178,12 @@ def test_a_table_of_estimates(run, tmp_path):
 
 def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
     """In the attack on the draws of the first of two files: the report so far, and exit code 130."""
-    from bayesrecon.auditing import audit as auditing
+    from bayesrecon.auditing import opened
 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(auditing, "start", stop)
+    monkeypatch.setattr(opened, "recovered_with_problem", stop)
     path = audit_file(tmp_path, everything)
     np.savez(tmp_path / "other.npz", **DRAWS)
     outcome = run("audit", path, "other.npz", "--model", "kidscore_momiq", "--html", "report.html", "--json")

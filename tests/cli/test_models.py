@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from command import KIDIQ, document, one_line
 
-from bayesrecon.auditing.outcomes import StatisticsFound, Verdict
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.posteriordb.outcomes import StatisticsFound, Verdict
 from bayesrecon.models import shipped
 from bayesrecon.posteriors.fitting.database import posterior_names
 
@@ -53,7 +53,7 @@ def test_verdicts_go_to_the_workers(run, monkeypatch):
         return Verdict(name, 40, 3, 1000, True, True, found, (), 1.0)
 
     monkeypatch.setattr("bayesrecon.running.engine.ProcessPoolExecutor", Pool)
-    monkeypatch.setattr("bayesrecon.auditing.verdict.verdict", told)
+    monkeypatch.setattr("bayesrecon.games.posteriordb.verdict.verdict", told)
     names = [f"posterior {k}" for k in range(5)]
     alone = run("posteriors", "--verdict", *names, "bad", "--json")
     assert not asked

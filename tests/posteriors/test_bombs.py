@@ -9,8 +9,8 @@ import pytest
 from costs import measured
 from written import refused
 
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.tables import read_table
@@ -75,10 +75,10 @@ def test_very_many_entries_are_welcome(tmp_path):
 def test_no_text_takes_long_to_look_through():
     for text in ("a" * 10**5, "a@" + "b" * 10**5, "a." * 10**5, "-/" * 10**5, "@" * 10**5):
         began = time.process_time()
-        run_plain_channels(Look(Contents("a", "text", attributes={"posterior/note": text})))
+        examine(Look(Contents("a", "text", attributes={"posterior/note": text})))
         assert time.process_time() - began < 1
     told = Contents("a", "text", attributes={"posterior/note": "ask eve.w+1@uni-x.example.org now"})
-    ((found,), _) = run_plain_channels(Look(told))
+    (found,) = examine(Look(told)).findings
     assert "eve.w+1@uni-x.example.org" in found.summary
 
 

@@ -11,7 +11,7 @@ from bayesrecon.posteriors.printed import headers
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.numbers import estimates_of
 from bayesrecon.posteriors.printed.reading import as_printed
-from bayesrecon.posteriors.printed.summaries import as_table
+from bayesrecon.posteriors.recognition import as_table
 
 sm = pytest.importorskip("statsmodels.api")
 smf = pytest.importorskip("statsmodels.formula.api")

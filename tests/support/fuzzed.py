@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import bayesrecon
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.tables import read_table
@@ -36,7 +36,7 @@ _SOME = 4  # every which file draws are attacked, too, which takes ten times as 
 
 def look_through(path: str) -> None:
     """What an audit does before it attacks."""
-    run_plain_channels(Look(read_contents(path)))
+    examine(Look(read_contents(path)))
 
 
 def _audit(path: Path, good: Path) -> None:

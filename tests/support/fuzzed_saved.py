@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain_channels import run_plain_channels
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.untrusted.saved.file import SavedFile
@@ -141,7 +141,7 @@ class Tally:
         began, outcome = _computed(), "read"
         try:
             contents = read_contents(path)
-            run_plain_channels(Look(contents))
+            examine(Look(contents))
             outcome = "in part" if contents.unread else "read"
         except BayesreconError as problem:
             outcome = "refused"

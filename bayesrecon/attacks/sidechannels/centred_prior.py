@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 INTERCEPT, SLOPES, PRIOR = "b_Intercept", "b_", "lprior"
 """Names that brms gives to the released intercept, to the slopes, and to the log prior."""
@@ -51,6 +50,8 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
         draws: `{name: (T,)}`, with the names of brms.
     """
     terms = _TERM.findall(program)
+    from scipy import stats
+
     names = tuple(name for name in draws if name.startswith(SLOPES) and name != INTERCEPT)
     complete = program.count("lprior +=") == len(terms) and INTERCEPT in draws and PRIOR in draws
     if not complete or not names or [term[0] for term in terms].count("Intercept") != 1:
@@ -96,6 +97,8 @@ def means_from_log_prior(
         at_location: `(T,)` log prior at each draw, with the intercept replaced by its location.
         slopes: names of the slopes of centred covariates.
     """
+    from scipy import stats
+
     prior = prior_of_intercept(program)
     if prior is None or not slopes or not {INTERCEPT, PRIOR, *slopes} <= draws.keys():
         return None
@@ -112,6 +115,8 @@ def _solved(
     slopes: np.ndarray,
     names: tuple[str, ...],
 ) -> Means | None:
+    from scipy import stats
+
     nu, location, scale = prior
     count, p = slopes.shape
     square = scale**2 * nu * np.expm1(-2 * (residual - stats.t.logpdf(0.0, nu, 0.0, scale)) / (nu + 1))

@@ -5,18 +5,21 @@ gives `g_n` and `x_n`, without a model and without error. Products of two column
 common link functions of the column.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Bool, Float
-from scipy import special
 
-from bayesrecon.attacks.sidechannels.exactness import Exact, exact_in, halves, steps_of
+from bayesrecon.attacks.sidechannels.exactness import Exact, Halves, exact_in, halves, steps_of
+from bayesrecon.diagnostics import evenly
 
 _MOST_FEATURES = 1200  # largest number of features, whose regression takes a second or two
 _ZERO = 1e-6  # standardised loadings below this are zero
+_SUSPECT = 0.06  # standardised residual below which a column is compared alone
+_RIDGE = 1e-9  # relative to the variance of a feature, for features that are combinations of others
 _INVERSES = 3  # largest number of positive scalars whose inverses are features, too
 
 
@@ -64,6 +67,8 @@ def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
     if low > 0:
         result["log"] = np.log, lambda v: 1 / v
     if low > 0 and high < 1:
+        from scipy import special  # which takes long to load
+
         result["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
     if high < 50 and low > -50:
         result["exp"] = np.exp, np.exp
@@ -78,59 +83,175 @@ class Pool:
         values: `(T, p)`.
         names: names of the columns.
         scalar: `(p,)` whether the column is a scalar, and not an entry of an array.
+        key: seed of the halves of the draws.
     """
 
     values: Float[np.ndarray, "T p"]
     names: tuple[str, ...]
     scalar: np.ndarray
+    key: int = 0
 
-    def linear(self) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-        """Features, their names and the units of their last digits."""
-        return self.values, self.names, self.steps
+    def part(self, columns: np.ndarray) -> "Pool":
+        """Some of the columns."""
+        return Pool(self.values[:, columns], tuple(self.names[k] for k in columns), self.scalar[columns], self.key)
 
     @cached_property
-    def steps(self) -> Float[np.ndarray, " p"]:
-        """The units of the columns' last digits."""
-        return steps_of(self.values)
+    def linear(self) -> "Features":
+        """The columns themselves."""
+        parents = np.column_stack([np.arange(len(self.names))] * 2)
+        return Features(self.values, self.names, steps_of(self.values), parents)
 
-    def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
+    def with_products(self, most: int) -> "Features | None":
         """The same with products of two columns, and of columns with inverse scalars. None if there are too many.
 
         If there are too many pairs, only those with a scalar are used.
         """
-        values, names, steps = self.linear()
+        values, names, steps, parents = self.linear.values, self.names, self.linear.steps, self.linear.parents
+        count = values.shape[1]
         inverse = [j for j in np.flatnonzero(self.scalar) if np.all(values[:, j] > 0) and np.ptp(values[:, j]) > 0][
             :_INVERSES
         ]
-        count = values.shape[1]
-        pairs = [(i, j) for i in range(count) for j in range(i, count)]
-        over = [(j, k) for j in inverse for k in range(count) if k != j]
-        if count + len(pairs) + len(over) + len(inverse) > most:
-            pairs = [(i, j) for i, j in pairs if self.scalar[i] or self.scalar[j]]
-            over, inverse = [], []
-        if count + len(pairs) + len(over) + len(inverse) > most:
+        first, second = np.triu_indices(count)
+        if count + len(first) + len(inverse) * count > most:
+            either = self.scalar[first] | self.scalar[second]
+            first, second, inverse = first[either], second[either], []
+        if count + len(first) > most:
             return None
-        columns, labels, units = [values], list(names), [steps]
+        columns, labels, units, origins = [values], list(names), [steps], [parents]
         size = np.abs(values).mean(axis=0)
-        if pairs:
-            first, second = (np.array(side) for side in zip(*pairs, strict=True))
+        if len(first):
             columns.append(values[:, first] * values[:, second])
-            labels += [f"{names[i]} {names[j]}" for i, j in pairs]
+            labels += [f"{names[i]} {names[j]}" for i, j in zip(first, second, strict=True)]
             units.append(np.hypot(size[first] * steps[second], size[second] * steps[first]))
+            origins.append(np.column_stack([first, second]))
         for j in inverse:
             columns.append(1 / values[:, [j]])
             labels.append(f"1/{names[j]}")
             units.append(np.atleast_1d(np.mean(steps[j] / values[:, j] ** 2)))
-        for j, k in over:
-            columns.append(values[:, [k]] / values[:, [j]])
-            labels.append(f"{names[k]}/{names[j]}")
-            units.append(
-                np.atleast_1d(steps[k] * np.mean(1 / values[:, j]) + size[k] * np.mean(steps[j] / values[:, j] ** 2))
-            )
-        return np.concatenate(columns, axis=1), tuple(labels), np.concatenate(units)
+            origins.append(np.array([[j, j]]))
+        for j in inverse:
+            others = np.delete(np.arange(count), j)
+            columns.append(values[:, others] / values[:, [j]])
+            labels += [f"{names[k]}/{names[j]}" for k in others]
+            error = np.mean(steps[j] / values[:, j] ** 2)  # of the inverse
+            units.append(steps[others] * np.mean(1 / values[:, j]) + size[others] * error)
+            origins.append(np.column_stack([others, np.full(len(others), j)]))
+        return Features(np.concatenate(columns, axis=1), tuple(labels), np.concatenate(units), np.concatenate(origins))
+
+    @cached_property
+    def prepared(self) -> "list[tuple[Features, Halves]]":
+        """Features for regressions, which all columns share: the columns, and their products if these are not many."""
+        draws, width = self.values.shape
+        products = self.with_products(min(_MOST_FEATURES, draws // 2 - 4))
+        sets = [self.linear] + ([products] if products is not None and products.values.shape[1] > width else [])
+        split = [(f, halves(f.values, np.random.default_rng(self.key), f.steps)) for f in sets]
+        return [(features, ready) for features, ready in split if ready is not None]
 
 
-def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of a regression.
+
+    Attributes:
+        values: `(T, m)`.
+        names: their names.
+        steps: `(m,)` units of their last digits.
+        parents: `(m, 2)` the columns from which each is made.
+    """
+
+    values: Float[np.ndarray, "T m"]
+    names: tuple[str, ...]
+    steps: Float[np.ndarray, " m"]
+    parents: np.ndarray
+
+
+def may_be_combinations(pool: Pool) -> Bool[np.ndarray, " p"]:
+    """Which columns of a pool may be combinations of the others, `(p,)`; those that are not cannot be.
+
+    One regression on all features answers for all columns. With features F, `G = F'F` and a column's link function y,
+    the sum of squares that the features S made from that column leave out is
+
+        y'y - b' F'y + b_S' (G^-1)_SS^-1 b_S,    b = G^-1 F'y.
+    """
+    draws, width = pool.values.shape
+    most, found = (draws - 6) // 2, np.zeros(width, bool)
+    for _ in range(2):  # what is a combination does not take the place of others
+        free = np.flatnonzero(~found)
+        found = found | _explained(pool, pool.part(free[:most]).linear, free)
+        if not found.any() or len(free) <= most:
+            break
+    free, limit = np.flatnonzero(~found), min(_MOST_FEATURES, draws // 2 - 4)
+    for count in {_largest(lambda k: k * (k + 3) // 2 + _INVERSES * k <= limit, len(free)), len(free)}:
+        products = pool.part(free[:count]).with_products(limit) if count else None
+        found = found | (_explained(pool, products, free) if products is not None else False)
+    return found
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    return next((k for k in range(most, 0, -1) if fits(k)), 0)
+
+
+def _explained(pool: Pool, features: Features, free: np.ndarray) -> Bool[np.ndarray, " p"]:
+    """Columns of a pool that features of others explain, whose parents are positions among `free`."""
+    draws, width = pool.values.shape
+    size = features.values.shape[1]
+    rows = evenly(draws, size + max(200, size // 2))
+    with np.errstate(all="ignore"):
+        made = list(_linked(pool.values[rows]))
+        targets = np.column_stack([standardised(values) for _, values in made])
+        design = standardised(features.values[rows])
+    columns = np.concatenate([group for group, _ in made])
+    places = np.full(width, -1)
+    places[free] = np.arange(len(free))
+    left = unexplained(design, features.parents, targets, places[columns])
+    return np.bincount(columns[left <= _SUSPECT**2], minlength=width) > 0
+
+
+def unexplained(
+    features: Float[np.ndarray, "T m"], parents: np.ndarray, targets: Float[np.ndarray, "T n"], own: npt.ArrayLike
+) -> Float[np.ndarray, " n"]:
+    """The share of the variance of each target that no combination of features explains, without those made from it.
+
+    Args:
+        features: standardised features.
+        parents: `(m, 2)` the columns from which each is made.
+        targets: standardised targets.
+        own: `(n,)` the column of each target; -1 if no feature is made from it.
+    """
+    rows, size = features.shape
+    of = np.asarray(own)
+    inverse = np.linalg.inv(features.T @ features + _RIDGE * rows * np.eye(size))
+    cross = features.T @ targets
+    slopes = inverse @ cross
+    left = (targets**2).sum(axis=0) - (slopes * cross).sum(axis=0)
+    freedom = np.full(len(of), rows - size)
+    for column in np.unique(of[of >= 0]):
+        from_it, mine = np.flatnonzero((parents == column).any(axis=1)), np.flatnonzero(of == column)
+        if len(from_it):
+            part = slopes[np.ix_(from_it, mine)]
+            left[mine] += (part * np.linalg.solve(inverse[np.ix_(from_it, from_it)], part)).sum(axis=0)
+            freedom[mine] += len(from_it)
+    return np.where((targets != 0).any(axis=0), left / np.maximum(freedom, 1), 1.0)
+
+
+def _linked(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Every link function of the columns `(T, p)` for which it is defined: their positions, and its values."""
+    low, high = values.min(axis=0), values.max(axis=0)
+    kinds = np.column_stack([low > 0, low > -1, low > -50, high < 1, high < 50])
+    for kind in np.unique(kinds, axis=0):
+        group = np.flatnonzero((kinds == kind).all(axis=1))
+        for function, _ in _links(values[:, group]).values():
+            yield group, function(values[:, group])
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Values with mean zero and variance one; zero if they overflow."""
+    spread = values.std(axis=0)
+    fine = np.isfinite(values).all(axis=0) & np.isfinite(spread) & (spread > 0)
+    return np.where(fine, (values - values.mean(axis=0)) / np.where(fine, spread, 1.0), 0.0)
+
+
+def pool_of(arrays: Sequence[tuple[str, np.ndarray]], key: int = 0) -> Pool:
     """A pool of arrays `(T, *shape)` with their names."""
     columns, names, scalar = [], [], []
     for name, values in arrays:
@@ -140,17 +261,17 @@ def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
         names += [name + (f"[{','.join(map(str, at))}]" if shape else "") for at in np.ndindex(shape)]
         scalar += [flat.shape[1] == 1] * flat.shape[1]
     if not columns:
-        return Pool(np.zeros((0, 0)), (), np.zeros(0, bool))
-    return Pool(np.concatenate(columns, axis=1), tuple(names), np.array(scalar, bool))
+        return Pool(np.zeros((0, 0)), (), np.zeros(0, bool), key)
+    return Pool(np.concatenate(columns, axis=1), tuple(names), np.array(scalar, bool), key)
 
 
-def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator) -> Combinations | None:
+def find_combinations(pool: Pool, columns: np.ndarray) -> Combinations | None:
     """The columns `(T, N)` as combinations of the pool's; None if there are too few draws to say.
 
     >>> rng = np.random.default_rng(0)
     >>> a, b, ages = rng.normal(size=300), rng.normal(size=300), np.array([41.0, 17.0, 63.0])
     >>> pool = pool_of([("a", a), ("b", b)])
-    >>> found = find_combinations(pool, np.exp(a[:, None] + b[:, None] * ages / 50), rng)
+    >>> found = find_combinations(pool, np.exp(a[:, None] + b[:, None] * ages / 50))
     >>> found.link, [round(float(v) * 50) for v in found.loadings[:, found.terms.index("b")]]
     ('log', [41, 17, 63])
     """
@@ -158,25 +279,19 @@ def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator)
     if not width or draws < 2 * (width + 1) + 4:
         return None
     best: tuple[int, Combinations] | None = None
-    feature_sets = [pool.linear()]
-    products = pool.with_products(min(_MOST_FEATURES, draws // 2 - 4))
-    feature_sets += [products] if products is not None and products[0].shape[1] > width else []
     unit = steps_of(columns)
-    for features, names, steps in feature_sets:
-        prepared = halves(features, rng, steps)
-        if prepared is None:
-            continue
+    for features, ready in pool.prepared:
         for link, (function, slope) in _links(columns).items():
             with np.errstate(all="ignore"):
                 values, rate = function(columns), np.abs(slope(columns)).mean(axis=0)
             if not np.isfinite(values).all():
                 continue
-            fit = exact_in(prepared, values, rng, unit * rate)
+            fit = exact_in(ready, values, column_steps=unit * rate)
             if fit is None or not fit.exact.any():
                 continue
             hits = int(fit.exact.sum())
             if best is None or hits > best[0]:
-                best = hits, _used(fit, link, names, features, values)
+                best = hits, _used(fit, link, features.names, features.values, values)
             if fit.exact.all():
                 return best[1]
     if best is None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-import scipy.linalg
 from jaxtyping import Bool, Float
 
 from bayesrecon.attacks.sidechannels.resolution import resolution
@@ -90,20 +89,24 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
     features = np.where(usable, features, 0.0)  # features that overflow are not used
     centre, scale = features[fit].mean(axis=0), features[fit].std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    inverse = np.asarray(scipy.linalg.pinv((features[fit] - centre) / scale, rtol=_CONDITION))
+    inverse = np.linalg.pinv((features[fit] - centre) / scale, rcond=_CONDITION)
     units = steps_of(features) if steps is None else steps
     return Halves(features, units, fit, order[count // 2 :][:_TESTED], centre, scale, inverse)
 
 
 def exact_in(
-    features: np.ndarray | Halves, columns: np.ndarray, rng: np.random.Generator, column_steps: np.ndarray | None = None
+    features: np.ndarray | Halves,
+    columns: np.ndarray,
+    rng: np.random.Generator | None = None,
+    column_steps: np.ndarray | None = None,
 ) -> Exact | None:
     """Fit columns `(T, N)` by features `(T, m)` and a constant. None if there are too few draws.
 
     Args:
+        rng: generator of random numbers to split features that are not split yet.
         column_steps: `(N,)` units of the last digits, by default inferred from the values.
     """
-    prepared = features if isinstance(features, Halves) else halves(features, rng)
+    prepared = features if isinstance(features, Halves) else halves(features, rng or np.random.default_rng(0))
     if prepared is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are not exact

@@ -3,8 +3,8 @@
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
-from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import ENERGIES, sensitive_values
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -13,8 +13,9 @@ _NAME = "energies"
 _FEWEST = 200  # smallest number of draws; with fewer, the noise cannot be separated from the totals
 
 
-def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Attack `energy`, which is minus the log density plus kinetic noise: a regression with errors."""
+    opened: Opened = look.opened
     if opened.release.log_density is not None:  # the log density reveals the same more precisely
         return [f for f in sensitive_values(opened.contents, opened.model) if f.kind == "energy"], []
     for variable in opened.contents.group("sample_stats"):
@@ -50,4 +51,4 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     return [], []
 
 
-CHANNEL = Channel(name=_NAME, attack=attack_energies, rank=20)
+CHANNEL = Channel(_NAME, find, 120, "model")

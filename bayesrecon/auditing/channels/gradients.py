@@ -7,8 +7,8 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.features import base_functions, value_functions
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
-from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import GRADIENTS
 from bayesrecon.auditing.severity import of_totals
@@ -18,8 +18,9 @@ from bayesrecon.results.findings import Finding, NotRun, Remedy
 _NAME = "gradients"
 
 
-def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Attack arrays with one column per coordinate, whatever their name. Their totals give statistics."""
+    opened: Opened = look.opened
     findings = []
     numbers, theta = opened.numbers, np.asarray(opened.release.theta)
     for series, weights in numbers.gradients:
@@ -54,4 +55,4 @@ def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     return findings, [NotRun(_NAME, reason, f"drop {where}", (where,)) for where in named]
 
 
-CHANNEL = Channel(name=_NAME, attack=attack_gradients, rank=25)
+CHANNEL = Channel(_NAME, find, 125, "model")

@@ -8,10 +8,10 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
-from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import log_densities
 from bayesrecon.auditing.severity import of_totals
@@ -28,8 +28,9 @@ _LISTED = 2  # number of statistics for which a remedy is reported
 _EXACT = 1e4  # if errors are smaller by a larger factor, they are reported as exact
 
 
-def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
+def find(look: Look) -> tuple[list[Open], list[NotRun]]:
     """Attack `lp__`, `lp`, minus `potential_energy`, and any other multiple of a log density."""
+    opened: Opened = look.opened
     findings, untried = _by_name(opened)
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
@@ -226,4 +227,4 @@ def _where(opened: Opened) -> tuple[str, ...]:
     return tuple(v.where for v in log_densities(opened.contents, opened.model))
 
 
-CHANNEL = Channel(name=_NAME, attack=attack_log_densities, rank=10)
+CHANNEL = Channel(_NAME, find, 110, "model")

@@ -1,5 +1,6 @@
 """Attack on pointwise log likelihoods: every record from its own column."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,11 +14,12 @@ from bayesrecon.attacks.sidechannels.preimage import (
     standard_errors,
 )
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
-from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.evidence import typical_error
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
 from bayesrecon.auditing.short_text import places
@@ -38,8 +40,9 @@ _TRIED = 256  # number of records on which a remedy is measured
 _ERRORS, _REPEATS = 512, 16  # number of errors for a median, and most repetitions of thinning if there are few records
 
 
-def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
+def find(look: Look) -> tuple[Sequence[Finding | Open], list[NotRun]]:
     """Attack pointwise log likelihoods, whatever their name, and their sums over parts of the records."""
+    opened: Opened = look.opened
     findings: list[Open] = []
     untried: list[NotRun] = []
     exact = opened.numbers.terms
@@ -58,7 +61,7 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     for series in exact:
         if not reported & set(series.where):
             findings.append(_by_numbers(opened, series))
-    return findings, untried
+    return findings or look_at_columns(look.contents, look.key), untried
 
 
 def _by_numbers(opened: Opened, series: Series) -> Open:
@@ -271,4 +274,4 @@ def _record_items(opened: Opened, inverted: PreImages) -> tuple[Item, ...]:
     return tuple(items)
 
 
-CHANNEL = Channel(name=_NAME, attack=attack_log_likelihoods, rank=30)
+CHANNEL = Channel(_NAME, find, 130, "model")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
-from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.severity import of_share
@@ -17,8 +17,9 @@ _NAME = "predictions"
 _FEWEST = 30  # smallest number of draws
 
 
-def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Attack posterior predictive draws: the covariates of each record's column, and moments of the design."""
+    opened: Opened = look.opened
     findings: list[Finding] = []
     untried: list[NotRun] = []
     for variable in opened.contents.group("posterior_predictive", "predictions"):
@@ -130,4 +131,4 @@ def _observed_fields(opened: Opened) -> list[str]:
     return [f for f in model.fields if not np.array_equal(np.asarray(simulated[f]), batch[f])]
 
 
-CHANNEL = Channel(name=_NAME, attack=attack_predictions, rank=40)
+CHANNEL = Channel(_NAME, find, 140, "model")

@@ -7,7 +7,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.texts import EMAIL, PATH, are_versions, is_known, kind_of_labels
 from bayesrecon.auditing.decoded_values import layers
 from bayesrecon.auditing.inventory import Entry, attributes_of, texts_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_attribute_numbers
 from bayesrecon.auditing.short_text import short
 from bayesrecon.auditing.vouchers import Item, voucher_of
@@ -93,4 +93,4 @@ def judge(name: str, value: object, look: Look) -> tuple[Severity | None, str]:
     return None, ""
 
 
-PLAIN = Plain("attributes", find, 50)
+CHANNEL = Channel("attributes", find, 50)

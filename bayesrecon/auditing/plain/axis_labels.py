@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrecon.auditing.accounts.texts import kind_of_labels
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_labels
 from bayesrecon.auditing.short_text import preview
 from bayesrecon.results.findings import Finding, NotRun, Remedy
@@ -51,4 +51,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, []
 
 
-PLAIN = Plain("labels", find, 40)
+CHANNEL = Channel("labels", find, 40)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import preview
 from bayesrecon.posteriors.contents import Entry
@@ -117,4 +117,4 @@ def _numbers(entry: Entry) -> np.ndarray:
     return values.astype(float) if values.dtype.kind in "iuf" else np.zeros(0)
 
 
-PLAIN = Plain("baseline hazards", find, 15)
+CHANNEL = Channel("baseline hazards", find, 15)

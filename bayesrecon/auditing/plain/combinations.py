@@ -5,18 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from bayesrecon.attacks.sidechannels.combinations import Combinations, Pool, find_combinations, pool_of
+from bayesrecon.attacks.sidechannels.combinations import (
+    Combinations,
+    Pool,
+    find_combinations,
+    may_be_combinations,
+    pool_of,
+)
 from bayesrecon.attacks.sidechannels.exactness import exact_in
 from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
-from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import SHOW, places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.told import values_in
 
 NAME = "exact combinations"
 _MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # largest size of a regression, which takes seconds
@@ -58,21 +64,37 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
     if look.model is not None and look.model.prepare is None:
         pool = [(v.name, _shaped(v, values)) for v, values in parameters]
     else:
-        for variable, values in sorted(parameters, key=lambda pair: pair[1].shape[1]):
-            combinations = _relate(look, pool, variable, values, related, untried)
-            if combinations is not None and combinations.exact.all():
-                continue
+        ordered = sorted(parameters, key=lambda pair: pair[1].shape[1])
+        suspects = _suspects(look, ordered)
+        for variable, values in ordered:
+            if variable.where in suspects:
+                combinations = _relate(look, pool_of(pool, look.key), variable, values, related, untried)
+                if combinations is not None and combinations.exact.all():
+                    continue
             if _of_itself(look, variable, values, related):
                 continue
             pool.append((variable.name, _shaped(variable, values)))
         explained = {r.where for r in related}
         for variable, values in parameters:  # the mean of all predictions may come before the predictions
+            if variable.shape or variable.where in explained or variable.where not in suspects:
+                continue
             other_pool = [pair for pair in pool if pair[0] != variable.name]
-            if not variable.shape and variable.where not in explained and len(other_pool) < len(pool):
-                _relate(look, other_pool, variable, values, related, [])
+            if len(other_pool) < len(pool):
+                _relate(look, pool_of(other_pool, look.key), variable, values, related, [])
+    whole = pool_of(pool, look.key)
     for variable, values in sorted(others, key=lambda pair: pair[1].shape[1]):
-        _relate(look, pool, variable, values, related, untried)
+        _relate(look, whole, variable, values, related, untried)
     return related, untried
+
+
+def _suspects(look: Look, parameters: Sequence[tuple[Variable, np.ndarray]]) -> set[str]:
+    """Places of arrays that may be combinations of others, by one regression for all of them."""
+    if len(parameters) < 2:
+        return set()
+    columns = [values[:, evenly(values.shape[1], _MOST_COLUMNS)] for _, values in parameters]
+    owners = np.repeat(np.arange(len(columns)), [part.shape[1] for part in columns])
+    pool = pool_of([(v.name, values) for (v, _), values in zip(parameters, columns, strict=True)], look.key)
+    return {parameters[k][0].where for k in np.unique(owners[may_be_combinations(pool)])}
 
 
 def arrays_of(look: Look) -> list[tuple[Variable, np.ndarray]]:
@@ -115,18 +137,17 @@ def _shaped(variable: Variable, values: np.ndarray) -> np.ndarray:
 
 def _relate(
     look: Look,
-    arrays: Sequence[tuple[str, np.ndarray]],
+    pool: Pool,
     variable: Variable,
     values: np.ndarray,
     related: list[Related],
     untried: list[NotRun],
 ) -> Combinations | None:
-    pool: Pool = pool_of(arrays)
     if not len(pool.names):
         return None
     columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
     first = evenly(columns.shape[1], _FIRST)
-    combinations = find_combinations(pool, columns[:, first], look.rng)
+    combinations = find_combinations(pool, columns[:, first])
     if combinations is None:
         reason = f"{len(columns)} draws are too few to find combinations among {len(pool.names)} columns"
         drop = f"supply more draws, or drop {variable.where}"
@@ -136,10 +157,10 @@ def _relate(
     if not combinations.exact.any():
         return combinations
     if len(first) < columns.shape[1]:
-        combinations = find_combinations(pool, columns, look.rng) or combinations
+        combinations = find_combinations(pool, columns) or combinations
     parts, unexplained = [combinations], ~combinations.exact
     while unexplained.any():  # other columns may have another link function, such as the logarithm of a scale
-        more = find_combinations(pool, columns[:, unexplained], look.rng)
+        more = find_combinations(pool, columns[:, unexplained])
         if more is None or not more.exact.any():
             break
         parts.append(more)
@@ -159,6 +180,8 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
         scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
     scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constant columns and overflows
     sample = scaled[evenly(len(scaled), 800)]
+    import scipy.linalg  # which takes long to load
+
     _, pivots = scipy.linalg.qr(sample, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
         if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
@@ -216,7 +239,9 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    rows = [r.combinations.row(n) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][:SHOW]
+    rows = [values_in(r.combinations.row(n)) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][
+        :SHOW
+    ]
     first = related[0].combinations
     columns = {t: first.loadings[first.exact][:, k] for k, t in enumerate(first.terms)} if len(related) == 1 else {}
     names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}
@@ -249,4 +274,4 @@ def _structure(related: list[Related]) -> Finding:
     )
 
 
-PLAIN = Plain(NAME, find, 30)
+CHANNEL = Channel(NAME, find, 30)

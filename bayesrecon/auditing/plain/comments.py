@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.texts import PATH
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.plain.attributes import judge
 from bayesrecon.auditing.short_text import SHOW, short
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
@@ -69,4 +69,4 @@ def _setting(line: str) -> tuple[str, str]:
     return key.strip().lower(), value.strip().removesuffix("(Default)").strip()
 
 
-PLAIN = Plain("comments", find, 60)
+CHANNEL = Channel("comments", find, 60)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN
-from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
@@ -150,4 +150,4 @@ def _constant_scalars(look: Look, singles: list[tuple[str, np.ndarray]]) -> list
     return [finding]
 
 
-PLAIN = Plain("constants", find, 20)
+CHANNEL = Channel("constants", find, 20)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.centred_prior import INTERCEPT, PRIOR, SLOPES, means_by_prior
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places
-from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 if TYPE_CHECKING:
+    from bayesrecon.model import Model
     from bayesrecon.models.stan import StanModel
 
 _DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
@@ -32,7 +32,7 @@ def program_of(look: Look) -> str:
     return "" if model is None else model.text
 
 
-def _stan(model: Model | None) -> "StanModel | None":
+def _stan(model: "Model | None") -> "StanModel | None":
     if model is None or not type(model).__module__.startswith("bayesrecon.models.stan"):
         return None
     from bayesrecon.models.stan import StanModel  # imported here because it takes long to load
@@ -112,4 +112,4 @@ def _is_prior(entry: Entry) -> bool:
     return entry.kind == "array" and entry.where.endswith("prior/prior") and np.asarray(entry.values).dtype.kind == "U"
 
 
-PLAIN = Plain("default priors", find, 13)
+CHANNEL = Channel("default priors", find, 13)

@@ -12,7 +12,7 @@ from bayesrecon.attacks.sidechannels.stored_parts import (
     rows_of_factors,
 )
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.errors import BayesreconError
@@ -215,4 +215,4 @@ def _words(entries: Mapping[str, Entry]) -> list[str]:
     return [text for key, text in words.items() if key in entries]
 
 
-PLAIN = Plain(NAME, find, 14)
+CHANNEL = Channel(NAME, find, 14)

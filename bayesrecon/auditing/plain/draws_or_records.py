@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places, preview
 from bayesrecon.posteriors.contents import RECORDS, Unread, Variable
 from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH, Finding, NotRun, Remedy
@@ -61,4 +61,4 @@ def _named(look: Look, variable: Variable) -> str | None:
     return _first(look, (variable.values, *columns.T))
 
 
-PLAIN = Plain("draws or records", find, 1)
+CHANNEL = Channel("draws or records", find, 1)

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.stats import skew
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.plain.combinations import are_labelled, arrays_of
 from bayesrecon.auditing.sensitive_values import DRAWS, PASS_A_MODEL, parameters_of, sensitive_values
 from bayesrecon.auditing.severity import ROWS, of_rows
@@ -196,4 +196,4 @@ def _density(variable: Variable) -> Finding:
     )
 
 
-PLAIN = Plain(NAME, find, 35)
+CHANNEL = Channel(NAME, find, 35)

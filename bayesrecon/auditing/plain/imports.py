@@ -1,7 +1,7 @@
 """Code that would run when a file of saved objects is loaded."""
 
 from bayesrecon.auditing.accounts.imports import kind_of_import
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
@@ -46,4 +46,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, []
 
 
-PLAIN = Plain("code in saved objects", find, 10)
+CHANNEL = Channel("code in saved objects", find, 10)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import short
 from bayesrecon.posteriors.r.rstanarm_means import MEANS
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
@@ -40,4 +40,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     ], []
 
 
-PLAIN = Plain("initial values of chains", find, 12)
+CHANNEL = Channel("initial values of chains", find, 12)

@@ -13,7 +13,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
 from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.auditing.trees import single_leaves
@@ -274,4 +274,4 @@ def _finding(kind: str, severity: Severity, title: str, group: Sequence[Entry]) 
     return Finding(kind, severity, title, where, summary, remedies=(Remedy(f"drop {places(where, 3)}"),), drop=where)
 
 
-PLAIN = Plain("values of unknown place", find, 13)
+CHANNEL = Channel("values of unknown place", find, 13)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import preview
 from bayesrecon.auditing.trees import Tree, lists_of_trees, of_classes, of_forest, of_rpart
@@ -179,4 +179,4 @@ def _between(name: str, low: float, high: float) -> str:
     return f"{name} above {low:.6g}" if np.isfinite(low) else f"{name} below {high:.6g}"
 
 
-PLAIN = Plain("leaves of trees", find, 11)
+CHANNEL = Channel("leaves of trees", find, 11)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.short_text import places, short
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
@@ -89,4 +89,4 @@ def _texts(entries: dict[str, Entry], where: str) -> list[str]:
     return [str(v) for v in np.ravel(entries[where].values)] if where in entries else []
 
 
-PLAIN = Plain("scales of default priors", find, 10)
+CHANNEL = Channel("scales of default priors", find, 10)

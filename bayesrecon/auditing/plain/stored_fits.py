@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.short_text import preview
 from bayesrecon.posteriors.contents import Entry
@@ -89,4 +89,4 @@ def _last(entry: Entry) -> str:
     return entry.where[max(entry.where.rfind("/"), entry.where.rfind("@")) + 1 :]
 
 
-PLAIN = Plain("stored fits", find, 12)
+CHANNEL = Channel("stored fits", find, 12)

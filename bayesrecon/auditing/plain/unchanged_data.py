@@ -1,7 +1,7 @@
 """Groups that contain data unchanged."""
 
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.short_text import count, preview
 from bayesrecon.posteriors.contents import DATA
@@ -35,4 +35,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, []
 
 
-PLAIN = Plain("data groups", find, 10)
+CHANNEL = Channel("data groups", find, 10)

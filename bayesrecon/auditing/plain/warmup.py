@@ -1,6 +1,6 @@
 """Draws of the warm-up."""
 
-from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 
 
@@ -21,4 +21,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return [finding], []
 
 
-PLAIN = Plain("warm-up", find, 70)
+CHANNEL = Channel("warm-up", find, 70)

@@ -27,7 +27,7 @@ Files = Annotated[
 ]
 
 
-@command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"))
+@command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"), folders=True)
 def audit(
     args: Arguments,
     files: Files,
@@ -75,6 +75,9 @@ def audit(
             help="Report levels and cells with fewer records, and fewer residual degrees of freedom, as small counts.",
         ),
     ] = 10,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show values of records in reports, which are then copies of data.")
+    ] = False,
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, some remedies are only predicted; full: measure all remedies.")
     ] = "quick",
@@ -104,12 +107,13 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
+    from bayesrecon.auditing.folders import is_archive, is_folder
     from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
-    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.contents import decided
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.posteriors.printed.acro import is_acro
+    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.results.findings import Thresholds
 
     if rows is None and all(is_table(file) for file in files):
@@ -117,7 +121,9 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
-        finish(args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on)
+        finish(
+            args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on, show_values=show_values
+        )
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -155,7 +161,8 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                if is_cmdstan_approximation(source) or is_acro(source):
+                several = isinstance(source, str) and (is_folder(source) or is_archive(source))
+                if several or is_cmdstan_approximation(source) or is_acro(source):
                     if fix is not None:
                         raise BayesreconError("--fix needs a file of draws, and this is not one")
                     results.append(run_audit(source, chosen, progress=announced))
@@ -176,7 +183,7 @@ def audit(
                 results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
                 break
             results.append(result)
-    finish(args, merge(results), html, fail_on, interrupted)
+    finish(args, merge(results), html, fail_on, interrupted, show_values)
 
 
 COMMAND = audit
@@ -211,8 +218,8 @@ def _table(args: Arguments, files: list[str], remedies: "bool | Effort", thresho
 
 def _sources(files: list[str], download: bool) -> "tuple[list[str | list[str] | Draws], Model | None]":
     """What to read, and the model that a posteriordb name stands for."""
-    from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
     from bayesrecon.posteriors.formats import suffix_of
+    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
 
     chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_cmdstan_approximation(f)]
     other_files = [f for f in files if f not in chains]

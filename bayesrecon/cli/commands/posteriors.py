@@ -63,10 +63,10 @@ COMMAND = posteriors
 
 def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: bool) -> None:
     """Attack the named posteriors, or all that have draws at hand; a posterior that fails is a line on stderr."""
-    from bayesrecon.auditing.verdict import available, verdicts
     from bayesrecon.cli import console
     from bayesrecon.cli.rich_tables import table
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
+    from bayesrecon.games.posteriordb.verdict import available, verdicts
     from bayesrecon.running.engine import processes
 
     unavailable: list[str] = []

@@ -71,7 +71,7 @@ def publish(
         raise BayesreconError(f"--out {folder}: it exists; name a new folder")
 
     from bayesrecon.auditing.audit import audit
-    from bayesrecon.auditing.fix import audited_copy, clean
+    from bayesrecon.auditing.fix import audited_copy, clean, named_to_keep
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.formats import read_contents
 
@@ -91,7 +91,7 @@ def publish(
         if model is None:
             raise BayesreconError("publish needs the model behind the draws: name it with --model")
         console.say(f"the fit: {original.headline}")
-        kept = clean(contents, original, model, public=allowed)
+        kept = clean(contents, original, named_to_keep(contents, model, allowed))
         audit_copy: Callable[[Path], Audit] = partial(run, model=model)
         content, judged = audited_copy(kept, Path(_FILE), audit_copy)
         paragraph = _of_copy(judged)

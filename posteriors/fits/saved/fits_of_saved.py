@@ -5,12 +5,15 @@ A module of `bayesrecon.posteriors.fits.saved` that defines `SAVED` reads some c
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import SavedFit
-from bayesrecon.releases import Release
+
+if TYPE_CHECKING:
+    from bayesrecon.releases import Release
 
 Values = Callable[[str, list[str]], Json]
 """A function of a place and paths of attributes, which returns their values by path: `SavedFile.values`."""
@@ -32,7 +35,7 @@ class SavedReader:
 
     library: str
     names: frozenset[str]
-    read: Callable[[str, str, Values], Release | None]
+    read: Callable[[str, str, Values], "Release | None"]
 
 
 def fits_of(objects: Iterable[tuple[str, str]], values: Values) -> tuple[SavedFit, ...]:

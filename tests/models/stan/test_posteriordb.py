@@ -8,8 +8,8 @@ from command import document
 from linear_posteriors import BY_PROGRAM
 
 import bayesrecon
-from bayesrecon.auditing.verdict import available, verdict
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.posteriordb.verdict import available, verdict
 from bayesrecon.models import shipped
 from bayesrecon.models.catalogue.lazy_numpyro import dist
 from bayesrecon.models.catalogue.linear import (

@@ -5,7 +5,8 @@ import pytest
 from command import document
 
 from bayesrecon import BayesreconError
-from bayesrecon.auditing.outcomes import (
+from bayesrecon.evaluate import score_records
+from bayesrecon.games.posteriordb.outcomes import (
     Attacked,
     Average,
     Exposure,
@@ -15,8 +16,7 @@ from bayesrecon.auditing.outcomes import (
     StatisticsFound,
     Values,
 )
-from bayesrecon.auditing.verdict import verdict
-from bayesrecon.evaluate import score_records
+from bayesrecon.games.posteriordb.verdict import verdict
 from bayesrecon.posteriors.fitting.database import read_data
 from bayesrecon.results.records import Column, RecordTable
 

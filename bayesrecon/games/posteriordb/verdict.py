@@ -9,7 +9,9 @@ from functools import partial
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.auditing.outcomes import (
+from bayesrecon.diagnostics import Z95, evenly
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.posteriordb.outcomes import (
     Average,
     GroupsFound,
     RecordsFound,
@@ -18,8 +20,6 @@ from bayesrecon.auditing.outcomes import (
     Values,
     Verdict,
 )
-from bayesrecon.diagnostics import Z95, evenly
-from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
 from bayesrecon.results.records import Column, RecordTable

@@ -3,11 +3,13 @@
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
 from bayesrecon.divergence.score import touches
-from bayesrecon.results.findings import NotRun
+from bayesrecon.results.findings import Finding, NotRun
 
+_NAME = "records of single units"
 _LEVELS = 32  # largest number of values that are examined, evenly spaced
 
 
@@ -28,12 +30,15 @@ def unit_fields(opened: Opened) -> list[str]:
     return fields
 
 
-def units_not_tried(opened: Opened) -> list[NotRun]:
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """A `NotRun` if an attacker could know the unit of each record and the audit does not."""
-    fields = unit_fields(opened)
+    fields = unit_fields(look.opened) if look.asked.knows.get("unit") is None else []
     if not fields:
-        return []
+        return [], []
     options = " or ".join(f"--unit {name}" for name in fields)
     reason = f"parameters belong to single values of {', '.join(fields)}, and no unit was stated"
     remedy = f"state the unit: {options}, with --known FILE if the design is public"
-    return [NotRun("records of single units", reason, remedy, ("posterior",))]
+    return [], [NotRun(_NAME, reason, remedy, ("posterior",))]
+
+
+CHANNEL = Channel(_NAME, find, 150, "model")

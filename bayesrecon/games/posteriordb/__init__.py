@@ -1,0 +1,1 @@
+"""Attacks on the posteriors of posteriordb, scored against their data."""
