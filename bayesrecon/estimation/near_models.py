@@ -47,6 +47,7 @@ _ALPHA = 0.5  # up to which a model counts as next to the stated one, where the 
 _TAIL = 0.05  # probability that an alpha that the draws show is larger
 _ROWS_PER_FEATURE, _FEWEST, _NUMBERS = 8, 64, 2**22  # atoms at which directions are compared, and numbers of them
 _ONE_FAMILY = 1e-6  # of the second singular value over the first one, where one parameter rules the response
+_PROBES = 256  # records by which the design of a regression is represented
 _RECORDS, _DRAWS = 8, 5  # at which that is judged
 
 _CONDITIONS = {
@@ -246,29 +247,29 @@ def _tails(
     The residual of a record at an atom is `u = q + k e` with normal e: q by the change of its location, k by that of
     the scale. Its powers have closed means.
     """
-    solved, (beta, scale) = problem.solved, (list(gaussian.coefficients), gaussian.scale)
+    solved, (beta, scale), power = problem.solved, (list(gaussian.coefficients), gaussian.scale), gaussian.power
     assert scale is not None
-    raw = theta[:, scale]
-    log_scale = gaussian.power * (raw if gaussian.logarithm else np.log(raw))
-    centre = theta.mean(axis=0)
-    _, x, width = gaussian.design(centre[beta], solved.probes)
+    log_scale = power * (theta[:, scale] if gaussian.logarithm else np.log(theta[:, scale]))
+    centre, typical = theta.mean(axis=0), log_scale.mean()
+    some = slice(max(_PROBES, 4 * solved.basis.size))
+    _, x, width = gaussian.design(centre[beta], {k: v[some] for k, v in solved.probes.items()})
     x = x / width[:, None]
-    v = _weights_of(solved, solved.functions) * problem.release.model.power
-    relative = np.exp(log_scale.mean() - log_scale)[:, None]
-    typical = np.exp(-log_scale)[:, None]
-    q, square = -typical * ((theta[:, beta] - centre[beta]) @ x.T), relative**2
-    second = q**2 + square
-    third = q**3 + 3 * q * square
-    fourth = q**4 + 6 * q**2 * square + 3 * square**2
-    gradient, power = np.zeros_like(theta), gaussian.power
-    gradient[:, beta] = -typical * (((third - q) * v) @ x)
-    by_scale = -power * ((fourth - second) @ v)
-    mixed = power * typical * (((4 * third - 2 * q) * v) @ x)
-    twice = power**2 * ((4 * fourth - 2 * second) @ v)
-    stretched = np.sum((x @ sigma[np.ix_(beta, beta)]) * x, axis=1)
-    trace = (typical**2)[:, 0] * ((3 * second - 1) @ (v * stretched))
-    if not gaussian.logarithm:
-        by_scale, mixed, twice = by_scale / raw, mixed / raw[:, None], (twice - by_scale) / raw**2
-    gradient[:, scale] = by_scale
-    trace += 2 * mixed @ sigma[beta, scale] + sigma[scale, scale] * twice
+    v = _weights_of(solved, solved.functions[some]) * problem.release.model.power
+    stretched = v * np.sum((x @ sigma[np.ix_(beta, beta)]) * x, axis=1)
+    gradient, trace = np.zeros_like(theta), np.zeros(len(theta))
+    for block in np.array_split(np.arange(len(theta)), -(-theta.size * len(v) // _NUMBERS)):
+        raw, precision = theta[block, scale], np.exp(-log_scale[block])[:, None]
+        q = -precision * ((theta[np.ix_(block, beta)] - centre[beta]) @ x.T)
+        square = np.exp(2 * (typical - log_scale[block]))[:, None]
+        second, third = q**2 + square, q**3 + 3 * q * square
+        fourth = q**4 + 6 * q**2 * square + 3 * square**2
+        gradient[np.ix_(block, beta)] = -precision * (((third - q) * v) @ x)
+        by_scale = -power * ((fourth - second) @ v)
+        mixed = power * precision * (((4 * third - 2 * q) * v) @ x)
+        twice = power**2 * ((4 * fourth - 2 * second) @ v)
+        if not gaussian.logarithm:
+            by_scale, mixed, twice = by_scale / raw, mixed / raw[:, None], (twice - by_scale) / raw**2
+        gradient[block, scale] = by_scale
+        trace[block] = precision[:, 0] ** 2 * ((3 * second - 1) @ stretched)
+        trace[block] += 2 * mixed @ sigma[beta, scale] + sigma[scale, scale] * twice
     return gradient, trace
