@@ -95,6 +95,12 @@ def page(rows: dict[str, Any]) -> str:
     hits, sets = (sum(x) for x in zip(*((sum(r["hits"]), 3 * r["sets"]) for r in main.values()), strict=True))
     table = "\n".join(line_of(*item) for item in main.items())
     others = "\n".join(line_of(*item) for name, item in ((k, (k, v)) for k, v in cells.items()) if name not in main)
+    is_measured = any(name.startswith("clipped") for name in cells)
+    clipped = (
+        "Where the\nresponse is clipped, errors are exponential, and the range cuts off the largest of them."
+        if is_measured
+        else "What\nhappens if it does not has not been measured yet (`python -m benchmarks.draws.guarantee`)."
+    )
     return f"""# Draws with a guarantee
 
 A regression with one covariate, its parameters drawn from its prior, delta {DELTA:g}, a record added or removed.
@@ -109,8 +115,7 @@ Together, {100 * hits / max(sets, 1):.1f} % of {sets} intervals hold their param
 
 ## Other covariates, and a range that does not hold the response
 
-The posterior presumes no law of the covariate. It does presume that the range holds the response. In the last rows,
-errors are exponential, and the range cuts off the largest of them.
+The posterior presumes no law of the covariate. It does presume that the range holds the response. {clipped}
 
 {head}
 {others}
