@@ -50,7 +50,7 @@ from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.conversion import is_fit, release_of
-from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.printed.acro import is_acro
 from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
@@ -98,7 +98,7 @@ def audit(
             skops, safetensors, ONNX, PMML); such objects are parsed, never loaded. It can be a fit: a result of
             statsmodels, an estimator of scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of
             estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. What
-            `read_contents(..., trusted=True)` returns was read without limits.
+            `read_leaves(..., trusted=True)` returns was read without limits.
         model: the model behind the draws: a `Model`, the name of a shipped model, a PyMC or Bambi model, or the path of
             a Stan program. Files written by `bayesrecon fit` and by R's interfaces to Stan name their model.
         data: the private data, `{column: (N,)}` or the path of a table. Findings are scored against them.
@@ -167,7 +167,7 @@ def audit(
         fitted = audit_fit(fit[0], **fit[1], knows=knows, **fit_options)
         fitted = with_data(fitted, data, tuple(known or ()))
         if is_cmdstan_approximation(source):
-            fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
+            fitted = _with_file(fitted, audit(read_leaves(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     stated = model is not None
     contents, model, missing = contents_and_model(source, model, name, progress)

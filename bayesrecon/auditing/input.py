@@ -16,7 +16,7 @@ from bayesrecon.posteriors.contents import Contents, SavedProgram
 from bayesrecon.posteriors.conversion import release_of
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.fits.saved_programs import model_of_program
-from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.named_draws import contents_of
 from bayesrecon.releases import PosteriorDraws
 
@@ -32,7 +32,7 @@ def contents_and_model(
         release = release_of(source, model)
         # The model's own parameters are published: none of another parametrisation has to be mapped.
         return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
-    contents = read_contents(source, name=name, progress=progress)
+    contents = read_leaves(source, name=name, progress=progress)
     if model is not None:
         return contents, model_of(model, None if contents.draws is None else contents.draws.shapes), ""
     stored, missing = stored_model_of(contents)

@@ -16,7 +16,6 @@ from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.exports import hint
 from bayesrecon.posteriors.formats.format import Format, of_plugin
-from bayesrecon.posteriors.leaves import all_leaves
 
 
 @cache
@@ -119,9 +118,7 @@ def read_contents(
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
     kind, paths = located
-    options = kind.options(trusted)
-    contents = kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **options)
-    return all_leaves(contents, paths, trusted)
+    return kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **kind.options(trusted))
 
 
 def _of_paths(source: object) -> tuple[Format, list[Path]] | None:

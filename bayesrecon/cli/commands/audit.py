@@ -95,7 +95,7 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.approximated.cmdstan_distributions import is_cmdstan_approximation
-    from bayesrecon.posteriors.formats import read_contents
+    from bayesrecon.posteriors.leaves import read_leaves
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.results.findings import Thresholds
 
@@ -146,7 +146,7 @@ def audit(
                         raise BayesreconError("--fix needs a file of draws, and this is not one")
                     results.append(run_audit(source, chosen, progress=announced))
                     continue
-                contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
+                contents = read_leaves(source, progress=how["progress"], trusted=args.trusted)
                 result = run_audit(contents, chosen, progress=announced)
                 if fix is not None:
                     used = chosen or result.used
