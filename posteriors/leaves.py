@@ -2,6 +2,7 @@
 of values that are no numbers. Leaves that are alike are one array (`bayesrecon.posteriors.siblings`).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.errors import reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Part, Unread, entry_of_item
+from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.siblings import joined
 from bayesrecon.untrusted.guarded import asked
 from bayesrecon.untrusted.plain_values import payloads
@@ -19,27 +22,47 @@ _DISTINCT = 5
 """Fewest different values of attributes that are one array: those of units or of missing values are the same."""
 
 
-def all_leaves(contents: Contents, paths: Sequence[Path], trusted: bool = False) -> Contents:
-    """The contents of files, with everything that their reader does not describe.
+def read_leaves(
+    source: object, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Everything in a file or an object (`bayesrecon.posteriors.formats.read_contents`), and what no reader describes.
 
     Args:
-        contents: what the reader of the format found.
-        paths: the files.
-        trusted: whether to read without limits.
+        source, name, progress, trusted: as in `read_contents`.
+
+    >>> np.savez("fit.npz", mu=np.zeros((2, 50)))
+    >>> _ = Path("fit.npz").write_bytes(Path("fit.npz").read_bytes() + b"ask Ann")
+    >>> [entry.values for entry in read_leaves("fit.npz").entries]
+    ['ask Ann']
     """
+    contents = read_contents(source, name=name, progress=progress, trusted=trusted)
     entries, unread = list(contents.entries), list(contents.unread)
-    for path in paths:
+    for path in (Path(file.path) for file in contents.files):
         if path.is_file():
             with reading(path, "a file of draws or objects"):
                 beside = asked(surplus, path, trusted=trusted)
             entries += [entry_of_item(*item) for item in beside["found"]]
             unread += [Unread(*item) for item in beside["unread"]]
     attributes, arrays = _of_attributes(contents)
-    entries = [*joined(map(_placed, entries)), *arrays, *_of_variables(contents)]
+    entries = _once([*joined(map(_placed, entries)), *arrays, *_of_variables(contents)], contents.entries)
     for where, bits in _bits_of_nans(replace(contents, entries=tuple(entries))):
         entries.append(Entry(f"{where} (bits of NaN)", "array", bits))
         unread.append(Unread(where, f"{len(bits)} of its values are no numbers and hold something else"))
-    return replace(contents, entries=tuple(entries), unread=tuple(unread), attributes=attributes)
+    entries = _once(entries, contents.entries)
+    return replace(contents, entries=tuple(entries), unread=tuple(dict.fromkeys(unread)), attributes=attributes)
+
+
+def _once(entries: list[Entry], present: Sequence[Entry]) -> list[Entry]:
+    """The entries, of which those at a place of the present ones are not added once more."""
+    known = Counter((entry.where, entry.kind) for entry in present)
+    count = Counter[tuple[str, str]]()
+    kept = []
+    for entry in entries:
+        key = (entry.where, entry.kind)
+        count[key] += 1
+        if key not in known or count[key] <= known[key]:
+            kept.append(entry)
+    return kept
 
 
 def _placed(entry: Entry) -> Entry:

@@ -24,7 +24,7 @@ from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, of_model
 from bayesrecon.posteriors.contents import Contents, Stamp, stamp
-from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, is_acro, read_acro
 from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path, is_table
 from bayesrecon.precision import x64
@@ -103,7 +103,7 @@ def audit(
             skops, safetensors, ONNX, PMML); such objects are parsed, never loaded. It can be a fit: a result of
             statsmodels, an estimator of scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of
             estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. So is every file
-            of a folder or of an archive (`.zip`, `.tar.gz`). What `read_contents(..., trusted=True)` returns was read
+            of a folder or of an archive (`.zip`, `.tar.gz`). What `read_leaves(..., trusted=True)` returns was read
             without limits.
         model: the model behind the draws: a `Model`, the name of a shipped model, a PyMC or Bambi model, or the path of
             a Stan program. Files written by `bayesrecon fit` and by R's interfaces to Stan name their model.
@@ -370,7 +370,7 @@ def _of_fit(of: Any, model: object, name: str | None, asked: Asked) -> Look | No
     if is_path(of) or isinstance(of, Contents | list | tuple | dict):
         if model is None or not is_cmdstan_approximation(of):
             return None
-        file = read_contents(of)
+        file = read_leaves(of)
     from bayesrecon.posteriors.conversion import is_fit, release_of
     from bayesrecon.releases import OneAtom
 

@@ -13,7 +13,7 @@ from bayesrecon.auditing.sensitive_values import DRAWS
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents, SavedProgram, decided
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.recognition import is_path
 from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH, NotRun
 
@@ -40,7 +40,7 @@ def contents_and_model(
             release = release_of(source, model)
             # The model's own parameters are published: none of another parametrisation has to be mapped.
             return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
-    contents = read_contents(source, name=name, progress=progress)
+    contents = read_leaves(source, name=name, progress=progress)
     if model is None or rows == "records":
         contents = decided(contents, rows)
     if model is not None:

@@ -34,6 +34,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until the input ends."""
     readers: dict[str, Reader] = {}
     watch = Watch()
+    value: object = None
     while len(head := requests.read(HEAD)) == HEAD:
         request = unpack(requests.read(int.from_bytes(head)))
         _forget_peak()
@@ -53,6 +54,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         for piece in answer:
             answers.write(piece)
         answers.flush()
+        value, answer = None, []  # not while the next request is served
 
 
 def _result(request: Json, readers: "dict[str, Reader]") -> object:

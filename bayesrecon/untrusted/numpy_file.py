@@ -11,6 +11,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.plain_values import valid_text
 from bayesrecon.untrusted.size_limits import check_declared
 
+_LARGE = 2**24
+"""Bytes of arrays that are not copied into memory."""
+
 
 def names_of_arrays(path: Path) -> list[str]:
     """Names of the arrays of an archive."""
@@ -42,8 +45,25 @@ def read_arrays(
         check_declared(path, declared, path.stat().st_size, free=free, ratio=ratio)
     if single:
         return {"": valid_text(np.load(path, allow_pickle=False))}
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: valid_text(archive[key]) for key in archive.files}
+    with np.load(path, allow_pickle=False) as archive, path.open("rb") as stream:
+        mapped = {one.filename: _mapped(path, stream, one) for one in archive.zip.infolist()}
+        members = {key: mapped.get(f"{key}.npy") for key in archive.files}
+        return {key: valid_text(archive[key] if a is None else a) for key, a in members.items()}
+
+
+def _mapped(path: Path, stream: IO[bytes], member: zipfile.ZipInfo) -> np.ndarray | None:
+    """A large array that is not compressed, as a part of the file; None for others."""
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size < _LARGE:
+        return None
+    stream.seek(member.header_offset + 26)
+    stream.seek(int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little"), 1)
+    begin = stream.tell()
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
+    if stream.tell() + math.prod(shape) * dtype.itemsize > begin + member.file_size:
+        return None
+    return np.memmap(path, dtype, "c", stream.tell(), shape, "F" if fortran else "C")
 
 
 def _size_of_array(path: Path) -> int:

@@ -17,7 +17,6 @@ from bayesrecon.posteriors.contents import Contents, Unread, from_named_draws, s
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.exports import content_of, other_tool
 from bayesrecon.posteriors.formats.format import Format, of_plugin
-from bayesrecon.posteriors.leaves import all_leaves
 
 
 @cache
@@ -120,9 +119,7 @@ def read_contents(
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
     kind, paths = located
-    options = kind.options(trusted)
-    contents = kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **options)
-    return all_leaves(contents, paths, trusted)
+    return kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **kind.options(trusted))
 
 
 def _of_paths(source: object) -> tuple[Format, list[Path]] | None:

@@ -97,8 +97,13 @@ def read_npz(path: str | os.PathLike[str], *, name: str | None = None, trusted: 
         raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "an .npz file"):
         arrays = load_npz(path, trusted=trusted)
-    attributes = _attributes(path, arrays.pop(ATTRIBUTES, None))
-    return from_arrays(arrays, name=name or path.stem, attributes=attributes)
+    return draws_of(path, arrays, name)
+
+
+def draws_of(path: Path, arrays: Mapping[str, np.ndarray], name: str | None = None) -> Draws:
+    """The draws among the arrays of a file."""
+    others = {key: array for key, array in arrays.items() if key != ATTRIBUTES}
+    return from_arrays(others, name=name or path.stem, attributes=_attributes(path, arrays.get(ATTRIBUTES)))
 
 
 def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:

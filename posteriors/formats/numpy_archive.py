@@ -12,7 +12,7 @@ from bayesrecon.errors import reading
 from bayesrecon.posteriors.contents import Contents, Entry, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, load_npz, other_attributes, read_npz
+from bayesrecon.posteriors.formats.npz import ATTRIBUTES, draws_of, from_arrays, load_npz, other_attributes, read_npz
 from bayesrecon.untrusted.plain_values import plain_values
 
 
@@ -32,9 +32,9 @@ def _contents(
     if not isinstance(source, Path):
         result = from_named_draws(_read(source, name=name), type(source).__name__)
         return replace(result, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
-    result = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
     with reading(source, "an .npz file"):
         arrays = load_npz(source, trusted=trusted)
+        result = from_named_draws(draws_of(source, arrays, name), "NumPy archive", (stamp(source),))
         entries = _left_out(arrays)
         entries += [
             Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()

@@ -19,7 +19,7 @@ import vanishing
 from fuzz_files import BETA, R_OBJECTS, archive, cmdstan, netcdf, netcdf3, plain_json, sharded, zarr, zipped_json
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.untrusted.packed import compression, unpacked
 
 SAVED = Path(__file__).resolve().parent.parent / "posteriors" / "saved_by_others"
@@ -35,7 +35,7 @@ OBJECT = {
 def seen(path: Path) -> str:
     """A digest of everything that is read of a file; "" if it is refused."""
     try:
-        contents = read_contents(path)
+        contents = read_leaves(path)
     except BayesreconError:
         return ""
     digest = hashlib.sha256()

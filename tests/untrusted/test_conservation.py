@@ -8,8 +8,10 @@ import hiding
 import hiding_beside
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import vanishing
+from fuzz_files import R_OBJECTS
 from quick import quick
 
 import bayesrecon
@@ -88,3 +90,15 @@ def test_what_lies_beside_the_content_is_found_or_makes_the_audit_incomplete(nam
     found = bayesrecon.audit(PLACES[name].make(tmp_path), data=hiding.DATA, remedies=False)
     seen = [one for one in found.not_run if "model" not in one.reason]
     assert seen or found.severity in ("medium", "high")
+
+
+R_FILES = sorted(path.name for path in R_OBJECTS.glob("*.rds"))
+
+
+@pytest.mark.parametrize("name", [*["kmeans.rds"], *(pytest.param(n, marks=pytest.mark.large) for n in R_FILES)])
+def test_columns_that_the_bytes_of_an_object_of_R_hold_are_found(name):
+    for table in (pd.read_csv(path) for path in R_OBJECTS.glob("*.csv")):
+        columns = {column: table[column].to_numpy() for column in table}
+        if byte_oracle.columns_in((R_OBJECTS / name).read_bytes(), columns):
+            found = bayesrecon.audit(R_OBJECTS / name, data=columns, remedies=False)
+            assert found.severity in ("medium", "high") or found.verdict == "incomplete"

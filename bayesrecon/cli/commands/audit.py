@@ -111,7 +111,7 @@ def audit(
     from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
     from bayesrecon.posteriors.contents import decided
-    from bayesrecon.posteriors.formats import read_contents
+    from bayesrecon.posteriors.leaves import read_leaves
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.results.findings import Thresholds
@@ -167,7 +167,7 @@ def audit(
                         raise BayesreconError("--fix needs a file of draws, and this is not one")
                     results.append(run_audit(source, chosen, progress=announced))
                     continue
-                contents = read_contents(source, progress=how["progress"], trusted=args.trusted)
+                contents = read_leaves(source, progress=how["progress"], trusted=args.trusted)
                 contents = contents if chosen is not None else decided(contents, row)
                 if fix is not None:
                     used = chosen or stored_model_of(contents)[0]

@@ -73,7 +73,7 @@ def publish(
     from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import audited_copy, clean, named_to_keep
     from bayesrecon.cli import console, inputs, option_values
-    from bayesrecon.posteriors.formats import read_contents
+    from bayesrecon.posteriors.leaves import read_leaves
 
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     chosen = inputs.load_model(args.model, settings, args.release) if args.model else None
@@ -82,7 +82,7 @@ def publish(
     source: Any = args.release[0] if len(args.release) == 1 else args.release
     allowed = public_names(public or ())
     with args.working() as how, as_typed(TYPED):
-        contents = read_contents(source, progress=how["progress"])
+        contents = read_leaves(source, progress=how["progress"])
         run = partial(
             audit, data=data, remedies=False, public=allowed, key=how["key"], progress=how["progress"], **knows
         )
