@@ -27,10 +27,12 @@ def test_plots_of_deletions(folder, tmp_path):
         plot_deleted(found, shape=(3, 3))
     doubtful = replace(found, doubts=("another label explains the change, too",), other={"x": found.record["x"] - 1})
     ax = plot_deleted(doubtful)
-    assert "doubt" in ax.get_title("left") and "doubt" not in found.plot().get_title("left")
+    assert "doubt" in ax.get_title("left")
+    assert "doubt" not in found.plot().get_title("left")
     assert ax.get_lines()[0].get_markerfacecolor() == "none"
     assert len(ax.get_lines()) == 2
-    assert "in doubt" in repr(doubtful) and "other" in repr(doubtful)
+    assert "in doubt" in repr(doubtful)
+    assert "other" in repr(doubtful)
     likely = bayesrecon.infer_deletion(pair, public, public=public)
     assert len(plot_inference(likely).patches) == 20
     rng = np.random.default_rng(0)
