@@ -1,5 +1,7 @@
 """Pictures of deletions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,14 @@ def test_plots_of_deletions(folder, tmp_path):
     assert plot_deleted(found, shape=(2, 2)).get_images()[0].get_array().shape == (2, 2)
     with pytest.raises(BayesreconError, match="not an image"):
         plot_deleted(found, shape=(3, 3))
+    doubtful = replace(found, doubts=("another label explains the change, too",), other={"x": found.record["x"] - 1})
+    ax = plot_deleted(doubtful)
+    assert "doubt" in ax.get_title("left")
+    assert "doubt" not in found.plot().get_title("left")
+    assert ax.get_lines()[0].get_markerfacecolor() == "none"
+    assert len(ax.get_lines()) == 2
+    assert "in doubt" in repr(doubtful)
+    assert "other" in repr(doubtful)
     likely = bayesrecon.infer_deletion(pair, public, public=public)
     assert len(plot_inference(likely).patches) == 20
     rng = np.random.default_rng(0)

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.divergence.score import log_liks
@@ -101,8 +100,8 @@ def weighed(pair: Deletion, candidates: Records, premise: float) -> Weighed:
         for name, parts in sets.items()
         if len(parts[0][0])
     }
-    evidence = {name: float(logsumexp(v) - np.log(len(v))) for name, v in logs.items()} | {NONE: 0.0}
-    shares = {name: np.exp(v - logsumexp(v)) for name, v in logs.items()}
+    evidence = {name: float(np.logaddexp.reduce(v) - np.log(len(v))) for name, v in logs.items()} | {NONE: 0.0}
+    shares = {name: np.exp(v - np.logaddexp.reduce(v)) for name, v in logs.items()}
     best = max(evidence.values())
     if any(evidence[k] > best - _CLOSE and 1 / (shares[k] ** 2).sum() < _FEW for k in (ABSENT, ADDED, REPLACED)):
         warnings.append(
@@ -114,7 +113,7 @@ def weighed(pair: Deletion, candidates: Records, premise: float) -> Weighed:
     prior = {name: premise if name == PREMISE else (1 - premise) / (len(evidence) - 1) for name in evidence}
     with np.errstate(divide="ignore"):
         joint = {name: float(np.log(prior[name])) + value for name, value in evidence.items()}
-    total = float(logsumexp(list(joint.values())))
+    total = float(np.logaddexp.reduce(list(joint.values())))
     posterior = {name: float(np.exp(value - total)) for name, value in joint.items()}
     probability = posterior[PREMISE] * shares[PREMISE]
     probability = probability + posterior[REPLACED] * shares[REPLACED].reshape(count, -1).sum(axis=1)

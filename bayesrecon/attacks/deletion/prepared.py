@@ -186,8 +186,8 @@ class PreparedHRec:
         """Reconstruct the record of one deletion.
 
         Raises:
-            BayesreconError: posterior draws, parameters of different size, a change that is rounding, or a public
-                Hessian that is singular along the change.
+            BayesreconError: posterior draws, parameters of different size or identical ones, or a public Hessian that
+                is singular along the change.
         """
         before, after = parameters_of(pair, self.model)
         gradient, kappa = self.gradient(before, after)
@@ -196,7 +196,6 @@ class PreparedHRec:
             raise BayesreconError(
                 "the public Hessian is singular along the change of the parameters: supply more public records"
             )
-        self.refuse_rounding(pair, gradient)
         return self._record(before, gradient, kappa)
 
     def _record(
@@ -320,8 +319,13 @@ class PreparedHRec:
         One record without a probability if there are no public labels, or if a label has no public record. For least
         squares with several outputs the sign is rated as well, because a record and its mirror image differ in nothing
         else (see `certainty`).
+
+        Raises:
+            BayesreconError: as in a call.
+            Unchanged: the change is rounding.
         """
         leading = self(pair)
+        self.refuse_rounding(pair, leading.gradient)
         if self.y is None or self._absent:
             return [(None, leading)]
         before, after = parameters_of(pair, self.model)
