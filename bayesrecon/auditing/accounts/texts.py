@@ -212,6 +212,7 @@ def is_known(name: str, value: object) -> bool:
     return check is not None and bool(check(value))
 
 
+_FEWEST_COUNTIES, _ODD = 12, 0.95  # smallest number of codes, and share of odd ones; of other numbers half are odd
 _YEARS, _IDENTIFIERS = (1800, 2200), 1000  # labels in this range are years; other labels from 1000 may be identifiers
 Labels = Literal["positions", "levels", "numbers", "identifiers", "e-mail addresses", "words"]
 _ENDING = re.compile(r"(.*?)(\d+)(\D{0,2})")
@@ -251,7 +252,21 @@ def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whether labels are integers with at least four digits that are not years, such as patient numbers."""
     integers = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
-    return integers and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
+    different = len(np.unique(array)) == len(array)
+    return integers and bool(array.min() >= _IDENTIFIERS) and not years and different and not _are_counties(array)
+
+
+def _are_counties(codes: np.ndarray) -> bool:
+    """Whether codes are those of counties of the USA: a state up to 56, and a number in it, nearly always an odd one.
+
+    >>> _are_counties(27001 + 2 * np.arange(85)), _are_counties(27001 + 3 * np.arange(85))
+    (True, False)
+    """
+    states, counties = np.divmod(codes, 1000)
+    odd = float(np.mean(counties % 2))
+    return (
+        len(codes) >= _FEWEST_COUNTIES and odd >= _ODD and bool(np.all((states >= 1) & (states <= 56) & (counties > 0)))
+    )
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
