@@ -30,7 +30,7 @@ _LICENCES = re.compile(
     r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
     r"gpl(v?\d|-\d\.\d)?|odbl|odc-by|public domain|pddl)", re.IGNORECASE
 )  # fmt: skip
-_UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(([ ./*^]|\*\*)?(-?\d|[a-zA-Zµμ°%]{1,4}-?\d?)){0,3}")
+_UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(-?\d)?(([ ./*^]|\*\*)(-?\d|[a-zA-Zµμ°%]{1,4}(-?\d)?)){0,3}")
 _DOI = re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}")
 _HISTORY = re.compile(r"\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}: (?!(.*\d[.,]\d){4})[^@]{1,400}")
 _COMMIT = re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}")
@@ -170,14 +170,10 @@ KNOWN: dict[str, Check] = {
     "scale_factor": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
     "add_offset": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
     "_ncproperties": _text(_BUILD.fullmatch, 160),
-    "doi": _text(
-        re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}").fullmatch, 96
-    ),
+    "doi": _text(_DOI.fullmatch, 96),
     "license": _text(_LICENCES.fullmatch),
     "licence": _text(_LICENCES.fullmatch),
-    **dict.fromkeys(
-        ("commit", "git_commit", "revision", "sha"), _text(re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}").fullmatch)
-    ),
+    **dict.fromkeys(("commit", "git_commit", "revision", "sha"), _text(_COMMIT.fullmatch)),
     **dict.fromkeys(("long_name", "standard_name", "title"), _text(_is_phrase, 100)),
     "history": _text(lambda t: all(map(_HISTORY.fullmatch, t.splitlines())), 4000),
     **dict.fromkeys(("elpd", "elpd_loo", "elpd_waic", "p_loo", "p_waic", "looic", "waic"), _number(-1e12, 1e12)),
