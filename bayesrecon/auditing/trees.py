@@ -17,6 +17,7 @@ _CLOSE = 1e-9  # rounding of means and sums of squares, relative to the response
 _WHOLE = 1e-5  # rounding of counts that are computed from means, in records
 _MOST = 100_000  # largest number of records of a tree, and of records in a leaf that are listed one by one
 _TRIED = 64  # number of shares with which candidate counts are filtered, and of candidates that are then checked
+_MOST_PARTS = 12  # largest number of arrays of a tree
 _FEWEST_TREES = 5  # fewer lists of daughters may be something else
 _FEWEST_LEAVES = 20  # with fewer leaves, all counts could be multiples of the same number by chance
 
@@ -286,12 +287,14 @@ def lists_of_trees(entries: Iterable[Entry]) -> dict[str, list[tuple[np.ndarray,
     """
     by_tree: dict[str, dict[str, list[np.ndarray]]] = {}
     for entry in entries:
-        for leaf in entry.leaves if entry.kind == "array" else ():
-            place = next(
-                (k for k, (one, all_) in enumerate(zip(leaf.path, _pattern(entry), strict=False)) if one != all_), 0
-            )
-            owner = entry.where.partition("*")[0].rstrip("/").rpartition("/")[0] + "/"
-            by_tree.setdefault(owner, {}).setdefault(leaf.path[place], []).append(np.ravel(leaf.values))
+        if entry.kind != "array" or not entry.leaves:
+            continue
+        owner = entry.where.partition("*")[0].rstrip("/").rpartition("/")[0] + "/"
+        key = next(
+            (k for k, names in enumerate(zip(*(e.path for e in entry.leaves), strict=False)) if len(set(names)) > 1), 0
+        )
+        for leaf in entry.leaves:
+            by_tree.setdefault(owner, {}).setdefault(leaf.path[key], []).append(np.ravel(leaf.values))
     found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for owner, trees in by_tree.items():
         read = [tree for arrays in trees.values() if (tree := _of_arrays(arrays)) is not None]
@@ -300,13 +303,8 @@ def lists_of_trees(entries: Iterable[Entry]) -> dict[str, list[tuple[np.ndarray,
     return found
 
 
-def _pattern(entry: Entry) -> list[str]:
-    first, others = entry.leaves[0].path, entry.leaves[1:]
-    return [name if all(len(o.path) > k and o.path[k] == name for o in others) else "" for k, name in enumerate(first)]
-
-
 def _of_arrays(arrays: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    for k, left in enumerate(arrays):
+    for k, left in enumerate(arrays if len(arrays) <= _MOST_PARTS else ()):
         for right in arrays[k + 1 :]:
             if left.dtype.kind not in "iuf" or right.dtype.kind not in "iuf" or len(left) != len(right):
                 continue

@@ -78,7 +78,7 @@ def _covariance(item: Item) -> str:
     largest = np.abs(matrix).max()
     if largest == 0 or np.abs(matrix - matrix.T).max() > _CLOSE * largest:
         return ""
-    return "a covariance or correlation" if np.linalg.eigvalsh(matrix)[0] >= -_CLOSE * largest else ""
+    return "a covariance or correlation" if np.linalg.eigvalsh(matrix / largest)[0] >= -_CLOSE else ""
 
 
 def _factor(item: Item) -> str:
@@ -164,7 +164,7 @@ def _are_ends(flat: np.ndarray) -> bool:
 def _as_grid(values: np.ndarray, size: int) -> bool:
     try:
         numbers = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return numbers.shape == (size,) and not is_positions(numbers) and is_grid(numbers)
 
@@ -206,7 +206,8 @@ def _graph(item: Item) -> str:
     """Connections of a feed-forward network: the first one of each node, where they begin, and a weight of each."""
     for first in item.beside:
         starts = np.ravel(first)
-        if starts.dtype.kind not in "iuf" or starts.size < 3 or starts[0] != 0 or np.any(np.diff(starts) < 0):
+        whole = starts.dtype.kind in "iuf" and bool(np.all(starts == np.round(starts)))
+        if not whole or starts.size < 3 or starts[0] != 0 or np.any(np.diff(starts) < 0):
             continue
         count = int(min(starts[-1], _MOST_LINKS))
         if not any(np.size(v) == count == starts[-1] for v in item.beside):
@@ -261,7 +262,7 @@ class Subject:
             if entry.kind == "labels":
                 end = len("dimnames/") if owner.lower().endswith("@dimnames/") else 0
                 self._labels.setdefault(owner[: len(owner) - end].rstrip("/.@"), []).append(np.ravel(entry.values))
-            elif name == "class" and owner.endswith("@"):
+            elif name == "class" and owner.endswith("@") and np.size(entry.values):
                 self.classes[owner[:-1]] = str(np.ravel(entry.values)[0])
             if entry.kind in ("array", "labels"):
                 self._beside.setdefault(owner, []).append(entry)

@@ -87,7 +87,10 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "lda": dict.fromkeys(("counts", "prior", "means", "scaling", "svd", "N"), TOTAL),
     "princomp": {**dict.fromkeys(("center", "scale", "loadings", "sdev", "n.obs"), TOTAL), "scores": RECORD},
     "hclust": dict.fromkeys(("merge", "height", "order"), RECORD),
-    "loess": {**dict.fromkeys(("fitted", "residuals", "x", "y"), RECORD), "n": TOTAL, "one.delta": TOTAL},
+    "loess": {
+        **dict.fromkeys(("fitted", "residuals", "x", "y", "xi", "vval"), RECORD), "n": TOTAL, "one.delta": TOTAL,
+    },
+    "smooth.spline": {"knot": RECORD},
     "kmeans": dict.fromkeys(("size", "centers", "withinss", "tot.withinss", "totss", "betweenss"), TOTAL),
     "prcomp": {**dict.fromkeys(("center", "scale", "rotation", "sdev"), TOTAL), "x": RECORD},
 }  # fmt: skip

@@ -32,7 +32,7 @@ _LICENCES = re.compile(
     r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
     r"gpl(v?\d|-\d\.\d)?|odbl|odc-by|public domain|pddl)", re.IGNORECASE
 )  # fmt: skip
-_UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(([ ./*^]|\*\*)?(-?\d|[a-zA-Zµμ°%]{1,4}-?\d?)){0,3}")
+_UNIT = re.compile(r"1|%|[a-z]{1,12}|[a-zA-Zµμ°Ω%]{1,5}(-?\d)?(([ ./*^]|\*\*)(-?\d|[a-zA-Zµμ°%]{1,4}(-?\d)?)){0,3}")
 _DOI = re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}")
 _HISTORY = re.compile(r"\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}: (?!(.*\d[.,]\d){4})[^@]{1,400}")
 _COMMIT = re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}")
@@ -181,14 +181,10 @@ KNOWN: dict[str, Check] = {
     "scale_factor": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
     "add_offset": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
     "_ncproperties": _text(_BUILD.fullmatch, 160),
-    "doi": _text(
-        re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,6}/(?!(\D*\d){15})[\w.();/:-]{1,48}").fullmatch, 96
-    ),
+    "doi": _text(_DOI.fullmatch, 96),
     "license": _text(_LICENCES.fullmatch),
     "licence": _text(_LICENCES.fullmatch),
-    **dict.fromkeys(
-        ("commit", "git_commit", "revision", "sha"), _text(re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}").fullmatch)
-    ),
+    **dict.fromkeys(("commit", "git_commit", "revision", "sha"), _text(_COMMIT.fullmatch)),
     **dict.fromkeys(("long_name", "standard_name", "title"), _text(_is_phrase, 100)),
     "history": _text(lambda t: all(map(_HISTORY.fullmatch, t.splitlines())), 4000),
     **dict.fromkeys(("elpd", "elpd_loo", "elpd_waic", "p_loo", "p_waic", "looic", "waic"), _number(-1e12, 1e12)),
@@ -223,6 +219,7 @@ def is_known(name: str, value: object) -> bool:
     return check is not None and bool(check(value))
 
 
+_FEWEST_COUNTIES, _ODD = 12, 0.95  # smallest number of codes, and share of odd ones; of other numbers half are odd
 _YEARS, _IDENTIFIERS = (1800, 2200), 1000  # labels in this range are years; other labels from 1000 may be identifiers
 Labels = Literal["positions", "levels", "numbers", "identifiers", "e-mail addresses", "words"]
 _ENDING = re.compile(r"(.*?)(\d+)(\D{0,2})")
@@ -262,7 +259,21 @@ def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whether labels are integers with at least four digits that are not years, such as patient numbers."""
     integers = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
-    return integers and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
+    different = len(np.unique(array)) == len(array)
+    return integers and bool(array.min() >= _IDENTIFIERS) and not years and different and not _are_counties(array)
+
+
+def _are_counties(codes: np.ndarray) -> bool:
+    """Whether codes are those of counties of the USA: a state up to 56, and a number in it, nearly always an odd one.
+
+    >>> _are_counties(27001 + 2 * np.arange(85)), _are_counties(27001 + 3 * np.arange(85))
+    (True, False)
+    """
+    states, counties = np.divmod(codes, 1000)
+    odd = float(np.mean(counties % 2))
+    return (
+        len(codes) >= _FEWEST_COUNTIES and odd >= _ODD and bool(np.all((states >= 1) & (states <= 56) & (counties > 0)))
+    )
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:

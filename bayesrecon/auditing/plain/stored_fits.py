@@ -38,19 +38,14 @@ def _summaries(look: Look) -> list[Finding]:
     return [Finding("draws summary", "low", "summaries of the draws are in the file", where, gives, drop=where)]
 
 
-def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
-    """Arrays of a role by name, for each object."""
-    by_parent: dict[str, dict[str, Entry]] = {}
-    for entry in entries:
-        if entry.role == role and entry.kind == "array":
-            by_parent.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
-    return list(by_parent.values())
-
-
 def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
     """Findings on survival curves, whose steps and counts reveal every record's time and whether it was an event."""
     findings = []
-    for arrays in _siblings(entries, TIMES):
+    by_parent: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.role == TIMES and entry.kind == "array":
+            by_parent.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
+    for arrays in by_parent.values():
         if not {"time", "n.event", "n.censor"} <= set(arrays):
             continue
         time, event, censored = (np.ravel(np.asarray(arrays[k].values, float)) for k in ("time", "n.event", "n.censor"))
