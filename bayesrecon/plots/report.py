@@ -80,12 +80,17 @@ def audit_page(audit: "Audit", command: str | None = None) -> str:
 
 
 def _fix_command(audit: "Audit", command: str | None) -> str:
-    """The command that writes a cleaned copy: the typed one with `--fix`, or one with a placeholder for the model."""
+    """The command that writes a cleaned copy: the typed one with `--fix`, or one with a placeholder for the model.
+
+    Without a model, it names the arrays that may be parameters.
+    """
+    drawn = [where for f in audit if f.kind == "draws" and audit.model is None for where in f.where]
+    keep = "".join(f" --keep {shlex.quote(where.removeprefix('posterior/'))}" for where in drawn)
     if command is not None:
-        return f"{command} --fix cleaned.nc"
+        return f"{command}{'' if '--keep' in command else keep} --fix cleaned.nc"
     paths = [str(file.get("path", audit.name)) for file in audit.files] or [audit.name]
     model = " --model MODEL" if audit.model else ""
-    return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model} --fix cleaned.nc"
+    return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model}{keep} --fix cleaned.nc"
 
 
 def _without_controls(value: object) -> object:

@@ -114,9 +114,9 @@ def test_the_cleaned_copy_is_one_command(tmp_path, run):
     page = audited.to_html()
     (line,) = re.findall(r'<code class="command">(.*?)</code>', page)
     words = shlex.split(html.unescape(line))
-    assert words == ["bayesrecon", "audit", str(path), "--fix", "cleaned.nc"]
+    assert words == ["bayesrecon", "audit", str(path), "--keep", "mu", "--keep", "sd", "--fix", "cleaned.nc"]
     assert run(*words[1:]).code == 3  # incomplete: there is no model
     assert (tmp_path / "cleaned.nc").exists()
     run("audit", path, "--html", "page.html", "--threshold", 5)
     typed = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert f"bayesrecon audit {path} --threshold 5 --fix cleaned.nc" in typed
+    assert f"bayesrecon audit {path} --threshold 5 --keep mu --keep sd --fix cleaned.nc" in typed

@@ -9,7 +9,6 @@ column has covariates of its own, so that the columns are records.
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy.stats import skew
 
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.plain.combinations import are_labelled, arrays_of
@@ -87,9 +86,8 @@ def _pool(look: Look) -> tuple[np.ndarray, list[tuple[Variable, np.ndarray]], li
 
 def _symmetric(values: np.ndarray) -> np.ndarray:
     """The values, or their logarithms if they are positive and these are less skewed."""
-    if (values > 0).all() and abs(skew(np.log(values))) < abs(skew(values)):
-        return np.log(values)
-    return values
+    both = (values, np.log(values)) if (values > 0).all() else (values,)
+    return min(both, key=lambda v: abs(np.mean((v - v.mean()) ** 3)) / v.std() ** 3)
 
 
 def _fitted(pool: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> Fit | None:
