@@ -1,5 +1,4 @@
 """The channels of an audit that need a model, one module each.
 
-To add one, add a file that defines `CHANNEL = Channel("...", find, rank, "model")` (`bayesrecon.auditing.look`). `audit`
-finds the modules of this folder and runs them by rank.
+To add one, add a file that defines `CHANNEL = Channel("...", find, rank, "model")` (`bayesrecon.auditing.look`).
 """
