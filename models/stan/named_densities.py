@@ -185,12 +185,17 @@ def bernoulli_logit(y: jax.Array, eta: jax.Array) -> jax.Array:
     return y * log_inv_logit(eta) + (1 - y) * log_inv_logit(-eta)
 
 
+def _ways(n: jax.Array, y: jax.Array) -> jax.Array:
+    """`log(n choose y)`, finite for y above n, too: a search for both may pass through such values."""
+    return gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(jnp.maximum(n - y, 0) + 1.0)
+
+
 def binomial(y: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    return log_choose(n, y) + xlogy(y, p) + xlogy(n - y, 1 - p)
+    return _ways(n, y) + xlogy(y, p) + xlogy(n - y, 1 - p)
 
 
 def binomial_logit(y: jax.Array, n: jax.Array, eta: jax.Array) -> jax.Array:
-    return log_choose(n, y) + y * log_inv_logit(eta) + (n - y) * log_inv_logit(-eta)
+    return _ways(n, y) + y * log_inv_logit(eta) + (n - y) * log_inv_logit(-eta)
 
 
 def beta_binomial(y: jax.Array, n: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
