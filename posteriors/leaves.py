@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bayesrecon.arrays import Progress
 from bayesrecon.errors import reading
-from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, Part, Unread, entry_of_item
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.siblings import joined
@@ -37,8 +37,9 @@ def read_leaves(
     """
     contents = read_contents(source, name=name, progress=progress, trusted=trusted)
     entries, unread = list(contents.entries), list(contents.unread)
+    not_read = any(part.content for part in contents.unread)
     for path in (Path(file.path) for file in contents.files):
-        if path.is_file():
+        if path.is_file() and not not_read:
             with reading(path, "a file of draws or objects"):
                 beside = asked(surplus, path, trusted=trusted)
             entries += [entry_of_item(*item) for item in beside["found"]]
@@ -78,8 +79,9 @@ def _path(where: str) -> tuple[str, ...]:
 
 
 def _of_attributes(contents: Contents) -> tuple[dict[str, object], list[Entry]]:
-    """The attributes, and arrays of those with a value for each of many things, which are no attributes then."""
-    listed = [Entry(where, "attribute", v, path=_path(where)) for where, v in contents.attributes.items()]
+    """The attributes, and arrays of those with a number for each of many things, which are no attributes then."""
+    numbers = {where: v for where, v in contents.attributes.items() if np.asarray(v).dtype.kind in "iuf"}
+    listed = [Entry(where, "attribute", v, path=_path(where)) for where, v in numbers.items()]
     arrays = [one for one in joined(listed) if one.leaves and len(set(map(repr, np.ravel(one.values)))) >= _DISTINCT]
     gone = {leaf.where for one in arrays for leaf in one.leaves}
     return {k: v for k, v in contents.attributes.items() if k not in gone}, arrays

@@ -19,7 +19,6 @@ from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.npz import ATTRIBUTES
-from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH
 
@@ -97,6 +96,8 @@ def _parameters(draws: Draws, model: "Model") -> set[str]:
     names = parameters_of(model)
     if names is not None:
         return names & draws.values.keys()
+    from bayesrecon.posteriors.sources import accepted_draws
+
     kept = dict(draws.values)
     theta = np.asarray(accepted_draws(draws, model, ignore_unknown=True)[0].theta)
     for name in draws.values:  # the model computes its parameters from arrays of other names

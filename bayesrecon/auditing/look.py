@@ -287,5 +287,9 @@ class Channel:
                 raise
             notes = [NotRun(self.name, str(error), "correct what the reason names, or drop these values")]
         untried = tuple(note for note in notes if isinstance(note, NotRun))
-        warnings = tuple(str(note) for note in notes if isinstance(note, str) or self.needs == "model")
+        warnings = tuple(
+            note if isinstance(note, str) else str(note)
+            for note in notes
+            if isinstance(note, str) or self.needs == "model"
+        )
         return Stage(tuple(found), warnings, untried)

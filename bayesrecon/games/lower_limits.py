@@ -152,7 +152,7 @@ def one_run(guessed: int, right: int, *, level: float = 0.95) -> float:
         right: how many of these guesses were right.
 
     >>> round(one_run(1000, 731), 2)
-    0.87
+    0.88
     """
     share = clopper_pearson(right, guessed, level=1 - 2 * (1 - level)).lower
     return max(0.0, float(np.log(share / (1 - share)))) if 0 < share < 1 else 0.0

@@ -66,6 +66,8 @@ def _draws_of(items: Sequence[Json], name: str) -> Draws | None:
     arrays = {item["path"][0][1:]: np.asarray(item["values"]) for item in values}
     if not all(is_numeric(array.dtype) and array.ndim for array in arrays.values()):
         return None
+    if any(name.isdigit() for name in arrays) or max(map(len, arrays.values())) == 1:  # places in a list, and scalars
+        return None
     try:
         return from_arrays(arrays, name=name)
     except BayesreconError:  # other shapes than those of draws

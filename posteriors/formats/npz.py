@@ -10,6 +10,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.untrusted import size_limits
 from bayesrecon.untrusted.guarded import asked
 from bayesrecon.untrusted.numpy_file import read_arrays
 
@@ -112,7 +113,7 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
     Raises:
         BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
     """
-    return asked(read_arrays, path, trusted, trusted=trusted)
+    return asked(read_arrays, path, trusted, size_limits.FREE, size_limits.RATIO, trusted=trusted)
 
 
 def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:

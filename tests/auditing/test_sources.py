@@ -42,7 +42,7 @@ def _tarred(place, path):
 
 
 def test_every_file_of_a_folder_is_a_subject(folder):
-    found = bayesrecon.audit(folder, remedies=False)
+    found = bayesrecon.audit(folder, remedies=False, rows="draws")
     (copy,) = (f for f in found if f.severity == "high")
     assert copy.title == "inner/copy.npz: posterior/x is the same in every draw"
     assert found.draws == 200
@@ -118,7 +118,7 @@ def test_alike_findings_are_one_for_a_person():
 
 
 def test_values_of_people_are_shown_on_request_only(folder, tmp_path):
-    found = bayesrecon.audit(folder / "inner" / "copy.npz", remedies=False)
+    found = bayesrecon.audit(folder / "inner" / "copy.npz", remedies=False, rows="draws")
     hidden, shown = found.told(), found.told(show_values=True)
     for text in (str(hidden.to_dict()), hidden.to_html(), str(found)):
         assert "41, 17" not in text

@@ -64,11 +64,12 @@ COMMANDS = {
         "20",
     ),
     "sanitise": ("kidiq-kidscore_momiq", "-o", "safe.nc"),
+    "publish": ("fit.nc", "--model", "kidscore_momiq", "-o", "published"),
     "demo": (),
     "models": (),
     "posteriors": (),
 }
-LONG = {"sanitise", "fit", "demo"}  # which sample
+LONG = {"sanitise", "publish", "fit", "demo"}  # which sample
 PROGRAM = """
 import numpy as np
 

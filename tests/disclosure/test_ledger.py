@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bayesrecon import files
-from bayesrecon.disclosure.sanitising import ledger as ledger_module
+from bayesrecon.disclosure.sanitising import ledger_file as ledger_module
 from bayesrecon.disclosure.sanitising.ledger import Asked, Release, Whose, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_draws, keyed
 from bayesrecon.errors import BayesreconError

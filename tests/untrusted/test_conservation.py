@@ -65,7 +65,7 @@ MOST_SILENT = {"ONNX": 0.2, "ONNX of a tree": 0.1}
 """Formats whose ignored bytes are not told apart: nothing links the name of a field to its place in the file."""
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(200, marks=pytest.mark.large)])
+@pytest.mark.parametrize("count", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.large])])
 @pytest.mark.parametrize("name", byte_changes.FORMATS)
 @pytest.mark.filterwarnings("ignore:The data type")  # zarr, of texts
 def test_a_changed_byte_is_seen_refused_or_known_to_be_ignored(name, count, tmp_path):

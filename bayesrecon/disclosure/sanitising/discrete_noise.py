@@ -90,7 +90,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     over a > 1 (Canonne, Kamath and Steinke 2020, corollary 13). A Gaussian mechanism has about this epsilon.
 
     >>> round(epsilon_of(0.5, 1e-6), 3)
-    5.197
+    5.222
     """
 
     def at(log_order: float) -> float:
