@@ -95,7 +95,7 @@ def _of_variables(contents: Contents) -> list[Entry]:
 
 
 def _bits_of_nans(contents: Contents) -> Iterator[tuple[str, np.ndarray]]:
-    arrays = [(v.where, v.values) for v in contents.variables]
+    arrays: list[tuple[str, object]] = [(v.where, v.values) for v in contents.variables]
     arrays += [*contents.coordinates.items(), *contents.attributes.items()]
     arrays += [(entry.where, entry.values) for entry in contents.entries if entry.kind in ("array", "attribute")]
     for where, values in arrays:

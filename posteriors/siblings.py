@@ -85,7 +85,7 @@ def _are_of_unequal_size(items: Sequence[Item], pattern: Path) -> bool:
     return all(key[1:].strip("[]").isdigit() for key in keys)
 
 
-def _place_of(item: Item, pattern: Path) -> str:
+def _place_of(item: Entry, pattern: Path) -> str:
     """The place of an item with "*" for keys in which the joined items differ."""
     if len(item.path) != len(pattern):
         return "".join(pattern).lstrip("./")

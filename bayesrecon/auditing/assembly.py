@@ -1,9 +1,10 @@
 """Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
+from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.input import unanswered
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
@@ -98,9 +99,18 @@ def judged(look: Look, stage: Stage) -> Stage:
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         stage += Stage(tuple(closed), (note,) if note else (), tuple(untried))
     asked = unanswered(contents, look.model, stage.untried)
-    stage = replace(stage, untried=(*asked, *stage.untried))
+    stage = replace(stage, found=tuple(_once(stage.found)), untried=(*asked, *stage.untried))
     accounted = accounts(replace(look, findings=stage.findings), stage.untried, look.asked.public)
     return stage + Stage(tuple(unrecognised(accounted)))
+
+
+def _once(found: "Sequence[Finding | Open]") -> "Iterator[Finding | Open]":
+    """The findings, without those of whose places another finding of the same kind has the numbers."""
+    closed = [f.finding if isinstance(f, Open) else f for f in found]
+    told = [(f.kind, set(f.where)) for f in closed if f.evidence]
+    for one, finding in zip(found, closed, strict=True):
+        if finding.evidence or not any(finding.kind == kind and set(finding.where) <= where for kind, where in told):
+            yield one
 
 
 def named(private: Private | None, contents: Contents) -> Named:

@@ -277,12 +277,15 @@ def _sources(of: object, model: object, name: str | None, how: Json) -> Generato
         return
     with unpacked(of) if is_path(of) else nullcontext((Path(), None)) as (folder, archive):
         if archive is None and not (is_path(of) and is_folder(of)):
-            columns = how.get("column")
+            columns: Any = how.get("column")
             if isinstance(columns, list | tuple) and not isinstance(of, list | tuple):
                 of, how = _for_each_model(of, how, columns)
-            many = isinstance(of, list | tuple) and len(of) > 1 and all(map(is_table, of))
+            listed: Any = of
+            many = isinstance(of, list | tuple) and len(listed) > 1 and all(map(is_table, listed))
             yield (
-                _several_tables(of, model, how) if many else [_Source(name or "", partial(_one, of, model, name, how))]
+                _several_tables(listed, model, how)
+                if many
+                else [_Source(name or "", partial(_one, of, model, name, how))]
             )
             return
         whole = [] if archive is None else [_Source(archive.name, partial(_contents, archive))]

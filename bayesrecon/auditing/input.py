@@ -41,7 +41,7 @@ def contents_and_model(
             # The model's own parameters are published: none of another parametrisation has to be mapped.
             return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
     contents = read_leaves(source, name=name, progress=progress)
-    if model is None or rows == "records":
+    if model is None or rows:
         contents = decided(contents, rows)
     if model is not None:
         from bayesrecon.models.conversion import model_of

@@ -134,7 +134,7 @@ def _directions(problem: Any) -> list[tuple[str, str, Float[np.ndarray, "K A d"]
     probes = problem.solved.probes
     drawn = predict_all(np.random.default_rng(0), probes)
     names = [k for k, v in drawn.items() if not np.array_equal(v, probes[k]) and _kind(model, k) in _CONDITIONS]
-    theta = as_rows(release.theta)
+    theta = np.asarray(as_rows(release.theta))
     names = [k for k in names if _kind(model, k) == "levels" or _one_family(model, theta, drawn, k)]
     if not names:
         return []
@@ -255,15 +255,15 @@ def _tails(
     _, x, width = gaussian.design(centre[beta], {k: v[some] for k, v in solved.probes.items()})
     x = x / width[:, None]
     v = _weights_of(solved, solved.functions[some]) * problem.release.model.power
-    stretched = v * np.sum((x @ sigma[np.ix_(beta, beta)]) * x, axis=1)
+    stretched = v * np.sum((x @ sigma[np.ix_(np.array(beta), np.array(beta))]) * x, axis=1)
     gradient, trace = np.zeros_like(theta), np.zeros(len(theta))
     for block in np.array_split(np.arange(len(theta)), -(-theta.size * len(v) // _NUMBERS)):
         raw, precision = theta[block, scale], np.exp(-log_scale[block])[:, None]
-        q = -precision * ((theta[np.ix_(block, beta)] - centre[beta]) @ x.T)
+        q = -precision * ((theta[np.ix_(block, np.array(beta))] - centre[beta]) @ x.T)
         square = np.exp(2 * (typical - log_scale[block]))[:, None]
         second, third = q**2 + square, q**3 + 3 * q * square
         fourth = q**4 + 6 * q**2 * square + 3 * square**2
-        gradient[np.ix_(block, beta)] = -precision * (((third - q) * v) @ x)
+        gradient[np.ix_(block, np.array(beta))] = -precision * (((third - q) * v) @ x)
         by_scale = -power * ((fourth - second) @ v)
         mixed = power * precision * (((4 * third - 2 * q) * v) @ x)
         twice = power**2 * ((4 * fourth - 2 * second) @ v)

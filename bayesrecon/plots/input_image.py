@@ -52,8 +52,8 @@ def plot_input(
         return only(ax, path, lambda ax: _intervals(ax, result, order, truth))
     figure = new_figure(pyplot=path is None)
     axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
-    for ax in axes:
-        ax.title.set_usetex(False)
+    for one in axes:
+        one.title.set_usetex(False)
     figure.suptitle(f"{result.method}: {result.gain:.0%} of the variance recovered", fontsize="medium", usetex=False)
     if path is not None:
         save_figure(figure, path)

@@ -49,8 +49,8 @@ class Mechanism:
         """
         try:
             given: Json = json.loads(text)
-            numbers = {name: _number(given[name]) for name in ("epsilon", "delta", "rho")}
-            lists = {name: tuple(map(_number, given[name])) for name in ("totals", "sd")}
+            numbers: Json = {name: _number(given[name]) for name in ("epsilon", "delta", "rho")}
+            lists: Json = {name: tuple(map(_number, given[name])) for name in ("totals", "sd")}
             names = tuple(map(_word, given["features"]))
             ranges = {_word(k): (_number(low), _number(high)) for k, (low, high) in given["ranges"].items()}
             if set(given) != {f.name for f in fields(cls)} or len({len(names), *map(len, lists.values())}) > 1:
@@ -98,4 +98,5 @@ def epsilon_of_shift(mu: float, delta: float = 1e-6) -> float:
         return float(ndtr(first) - math.exp(epsilon + float(log_ndtr(second)))) - delta
 
     high = mu * (mu / 2 + 10.0)  # there delta is below the probability of ten standard deviations
-    return float(brentq(excess, 0.0, high)) if mu and excess(0.0) > 0 else 0.0
+    crossing: Any = brentq(excess, 0.0, high) if mu and excess(0.0) > 0 else 0.0
+    return float(crossing)

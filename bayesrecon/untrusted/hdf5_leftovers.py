@@ -44,7 +44,7 @@ def leftovers(file: "h5py.File", path: Path) -> Inventory:
     """Bytes of nothing, among them comments of objects, and values of chunks beyond the extent of their arrays."""
     found, unread = list(_beyond(file)), []
     for where, _, values in found[:]:
-        unread.append((where, f"{np.size(values)} values that no reader shows"))
+        unread.append((where, f"{np.asarray(values).size} values that no reader shows"))
     runs = _unknown(file, path)
     if runs:
         count = sum(map(len, runs))
@@ -72,7 +72,7 @@ def _beyond(file: "h5py.File") -> Iterator[Found]:
             taken = []
             for k in range(item.id.get_num_chunks()):
                 at = item.id.get_chunk_info(k).chunk_offset
-                inside = tuple(slice(0, max(n - a, 0)) for n, a, c in zip(item.shape, at, item.chunks, strict=True))
+                inside = tuple(slice(0, max(n - a, 0)) for n, a in zip(item.shape, at, strict=True))
                 if any(s.stop < c for s, c in zip(inside, item.chunks, strict=True)):
                     taken += _edge(item, scratch, at, inside)
             if taken:
@@ -142,7 +142,9 @@ def _copied(group: "h5py.Group", copy: "h5py.Group") -> None:
             made = h5py.h5d.create(copy.id, name, item.id.get_type(), item.id.get_space(), plist)
             _attributes_copied(item, h5py.Dataset(made))
         else:
-            h5py.h5o.copy(group.id, name, copy.id, name)
+            h5py.h5o.copy(  # pyright: ignore[reportAttributeAccessIssue]
+                group.id, name, copy.id, name
+            )
     _attributes_copied(group, copy)
 
 

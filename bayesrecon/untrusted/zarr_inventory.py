@@ -64,7 +64,7 @@ def zarr_inventory(path: Path, odd: Collection[str] = ()) -> Inventory:
     for node, document in arrays.items():
         beyond = list(_beyond_extent(path, node))
         found += beyond
-        unread += [(where, f"{np.size(values)} values that no reader shows") for where, _, values in beyond]
+        unread += [(where, f"{np.asarray(values).size} values that no reader shows") for where, _, values in beyond]
         if node.count("/") != 1 or node in odd:
             found += _array(path, node, document, unread)
     return {"found": found, "unread": unread}
@@ -130,7 +130,7 @@ def _beyond_extent(path: Path, node: str) -> Iterator[Found]:
     whole = tuple(-(-n // max(c, 1)) * c for n, c in zip(array.shape, chunks, strict=True))
     if whole == array.shape or array.dtype.hasobject or array.dtype.kind == "T":
         return
-    inner = array.async_array if hasattr(array, "async_array") else array._async_array
+    inner = array.async_array if hasattr(array, "async_array") else array._async_array  # pyright: ignore[reportPrivateUsage]
     larger = replace(inner, metadata=replace(inner.metadata, shape=whole))
     values = np.asarray(zarr.Array(larger)[...])
     outside = np.ones(whole, bool)

@@ -152,7 +152,7 @@ def _declared(at: tree.Position, x: Items) -> tree.Declare | tuple[tree.Declare,
 
 def _tilde(at: tree.Position, x: Items) -> tree.Tilde:
     variate, name, args, cut = x
-    return tree.Tilde(at, variate, str(name), _entries(args), *(cut or (None, None)), cut is not None)
+    return tree.Tilde(at, variate, str(name), _entries(args), *(cut or (None, None)), cut is not None)  # pyright: ignore[reportCallIssue]
 
 
 def _statements(items: Items) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ _NODES: dict[str, Callable[[tree.Position, Items], Any]] = {
     "call_statement": lambda at, x: tree.CallStatement(at, tree.Call(_place(x[0]), str(x[0]), _entries(x[1]))),
     "message": lambda at, x: tree.Message(at, x[0] != "print"),
     "if_else": lambda at, x: tree.If(at, *x),
-    "if_only": lambda at, x: tree.If(at, *x, None),
+    "if_only": lambda at, x: tree.If(at, *x, None),  # pyright: ignore[reportCallIssue]
     "for_range": lambda at, x: tree.For(at, str(x[0]), *x[1:]),
     "for_each": lambda at, x: tree.For(at, str(x[0]), x[1], None, x[2]),
     "while_loop": lambda at, x: tree.While(at, *x),

@@ -195,7 +195,7 @@ def _path(walk: PlaceWalk, place: Place | None) -> tuple[str, ...]:
     while place is not None:
         above = place.parent
         key = above is not None and not place.slot and above.kind in KEYED
-        key = key and (not place.named or not walk.objects.classes(above.node))
+        key = key and (above is None or not place.named or not walk.objects.classes(above.node))
         names.append(f"{'/' if key else '.'}{place.name}")
         place = above
     return tuple(reversed(names))

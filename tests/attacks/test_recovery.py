@@ -312,7 +312,8 @@ def test_logistic_regression_is_regularised_and_says_so():
     # Noise counts as not seen: of the count, at least its own relative variance.
     n = result["n"]
     assert n.visibility <= 1 - 0.5 * (n.se / n.estimate) ** 2
-    assert n.verdict == "determined"
+    assert n.verdict == "partly"  # another link gives the same draws with another number of records
+    assert "link" in n.condition
     assert result.warnings == ()
 
 

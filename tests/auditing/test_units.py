@@ -45,7 +45,7 @@ def test_units_have_parameters_of_their_own(source):
 @pytest.mark.slow
 def test_units_that_were_not_stated_are_not_cleared(source):
     draws, model = source
-    found = bayesrecon.audit(draws, model, remedies=False)
+    found = bayesrecon.audit(draws, model, rows="draws", remedies=False)
     (untried,) = (n for n in found.not_run if n.attack != "draws")  # which are of no posterior of this model
     assert untried.attack == "records of single units"
     assert untried.remedy == "state the unit: --unit clinic, with --known FILE if the design is public"
@@ -56,5 +56,5 @@ def test_units_that_were_not_stated_are_not_cleared(source):
 def test_stated_units_are_tried(source):
     draws, model = source
     known = {"clinic": np.arange(CLINICS), "sex": np.zeros(CLINICS)}
-    found = bayesrecon.audit(draws, model, known=known, unit="clinic", remedies=False)
+    found = bayesrecon.audit(draws, model, known=known, unit="clinic", rows="draws", remedies=False)
     assert {n.attack for n in found.not_run} <= {"draws"}

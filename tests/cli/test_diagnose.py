@@ -103,14 +103,16 @@ def test_bounds_on_the_command_line(logistic_case, run, tmp_path):
     _, release, _ = logistic_case
     draws, picture = tmp_path / "draws.nc", tmp_path / "bounds.png"
     save_draws(release.take(np.arange(0, release.size, 4)), draws)
-    options = ("--bound", "--domain", "dist=0:250", "--json", "--plot", picture)
+    (tmp_path / "own.py").write_text("from gridded import switching\n\nmodel = switching()\n")
+    model = ("--model", f"{tmp_path / 'own.py'}:model")
+    options = (*model, "--bound", "--domain", "dist=0:250", "--json", "--plot", picture)
     code, out, _ = run("diagnose", draws, *options)
     found = json.loads(out)
     assert code == 0
     assert found["domain"]["dist"] == [0.0, 250.0]
     assert found["intervals"][0]["lower"] < 600 < found["intervals"][0]["upper"]
     assert picture.read_bytes().startswith(b"\x89PNG")
-    code, out, err = run("diagnose", draws, "--bound", "--domain", "dist=low,high")
+    code, out, err = run("diagnose", draws, *model, "--bound", "--domain", "dist=low,high")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "FIELD=LOW:HIGH" in err

@@ -145,7 +145,7 @@ _round = _number(-1e6, 1e6)
 
 def _count(value: object) -> bool:
     """A count that a person chose has few digits."""
-    return _number(0, 1e9, whole=True)(value) and digits_of(float(np.ravel(value)[0])) <= _CHOSEN
+    return _number(0, 1e9, whole=True)(value) and digits_of(float(np.asarray(value).ravel()[0])) <= _CHOSEN
 
 
 KNOWN: dict[str, Check] = {
@@ -178,8 +178,8 @@ KNOWN: dict[str, Check] = {
     "_fillvalue": _fill,
     "missing_value": _fill,
     "fill_value": _fill,
-    "scale_factor": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
-    "add_offset": lambda v: _round(v) and digits_of(float(np.ravel(v)[0])) <= _CHOSEN,
+    "scale_factor": lambda v: _round(v) and digits_of(float(np.asarray(v).ravel()[0])) <= _CHOSEN,
+    "add_offset": lambda v: _round(v) and digits_of(float(np.asarray(v).ravel()[0])) <= _CHOSEN,
     "_ncproperties": _text(_BUILD.fullmatch, 160),
     "doi": _text(_DOI.fullmatch, 96),
     "license": _text(_LICENCES.fullmatch),
@@ -325,7 +325,7 @@ def _are_numbered(texts: Sequence[str]) -> bool:
 _PERSON = re.compile(r"[^\W\d_a-z][^\W\d_]+([ .,'-]{1,2}[^\W\d_]+){0,3}")  # words, the first one capitalised
 
 
-def are_names_of_people(texts: Sequence[object]) -> bool:
+def are_names_of_people(texts: "Sequence[object] | np.ndarray") -> bool:
     """Whether labels may be names of people: different capitalised words.
 
     >>> are_names_of_people(["Mira Holt", "Jonas", "Emil Lorenz"]), are_names_of_people(["ward1", "ward2", "ward3"])

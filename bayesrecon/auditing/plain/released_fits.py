@@ -1,9 +1,13 @@
 """A fit or a table of estimates that is published by itself, and several tables together."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.results.findings import Finding, NotRun
+
+if TYPE_CHECKING:
+    from bayesrecon.knowledge import Knows
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
@@ -23,7 +27,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
             attack=fit.attack,
             alternatives=fit.alternatives,
             untried=fit.untried,
-            knows=look.asked.knows,
+            knows=cast("Knows", look.asked.knows),
             **look.of_fits(),
         )
         findings = [replace(f, where=fit.where or f.where) for f in stage.findings]

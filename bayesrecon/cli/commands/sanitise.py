@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -148,11 +148,11 @@ def sanitise(
     copies: list[tuple[bytes, Audit | None]] = []
     with console.progress_bar() as progress, as_typed(TYPED):
 
-        def accept(result: "Sanitised | Guaranteed") -> None:
+        def accept(result: Any) -> None:
             progress("auditing the copy", 0.9)
             copies.append((_table_of(result), None) if mode else _audited(result, out))
 
-        sanitised = run(
+        sanitised: Sanitised | Guaranteed = cast(Any, run)(
             opened,
             worth=worth,
             records=records if unit is None or records is None else {unit: records},

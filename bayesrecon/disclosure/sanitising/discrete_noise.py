@@ -9,6 +9,7 @@ import math
 import secrets
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -69,7 +70,7 @@ def _is_exponential(rate: Fraction, below: Below) -> bool:
     return tries % 2 == 1
 
 
-def check_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
+def check_guarantee(epsilon: object, delta: object) -> tuple[float, float]:
     """Epsilon and delta as numbers.
 
     Raises:
@@ -79,7 +80,7 @@ def check_guarantee(epsilon: float, delta: float) -> tuple[float, float]:
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < high:
             bound = "" if math.isinf(high) else f" below {high:g}, and far below one over the number of records"
             raise BayesreconError(f"{name}={value!r}: expected a positive number{bound}, such as {example}")
-    return float(epsilon), float(delta)
+    return float(epsilon), float(delta)  # pyright: ignore[reportArgumentType]
 
 
 def epsilon_of(rho: float, delta: float) -> float:
@@ -99,7 +100,9 @@ def epsilon_of(rho: float, delta: float) -> float:
         return (1 + less) * rho + (-math.log(delta) - log_order - (1 + less) * inverse) / less
 
     best = 0.5 * math.log(max(math.log(1 / delta), 1.0) / rho)
-    found = scipy.optimize.minimize_scalar(at, bounds=(best - 5, best + 5), method="bounded", options={"xatol": 1e-10})
+    found: Any = scipy.optimize.minimize_scalar(
+        at, bounds=(best - 5, best + 5), method="bounded", options={"xatol": 1e-10}
+    )
     return max(0.0, float(found.fun))
 
 

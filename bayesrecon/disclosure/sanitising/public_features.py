@@ -44,7 +44,7 @@ class Component(NamedTuple):
     """
 
     field: str
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # pyright: ignore[reportIncompatibleMethodOverride]
     level: float | None = None
 
 

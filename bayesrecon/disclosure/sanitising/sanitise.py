@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,7 +106,7 @@ _GUARANTEES = ("epsilon", "delta", "domain", "replace", "unit", "most_per_unit")
 def sanitise(release: object, *, model: object = None, **options: Any) -> Sanitised: ...
 @overload
 def sanitise(release: None = None, *, model: object, epsilon: float, **options: Any) -> Guaranteed: ...
-def sanitise(
+def sanitise(  # pyright: ignore[reportInconsistentOverload]
     release: object = None,
     *,
     model: object = None,
@@ -178,8 +178,8 @@ def sanitise(
     """
     given = [name for name in _GUARANTEES if spends.get(name) not in (None, False)]
     if not given:
-        options = {"worth": worth, "records": records, "data": data, "draws": draws, "unsafe_seed": unsafe_seed}
-        return _altered(release, model=model, progress=progress, **options, **spends)
+        options: Any = {"worth": worth, "records": records, "data": data, "draws": draws, "unsafe_seed": unsafe_seed}
+        return _altered(cast(Release, release), model=model, progress=progress, **options, **spends)
     epsilon, delta = spends.get("epsilon"), spends.get("delta")
     if epsilon is None or delta is None:
         raise BayesreconError(f"{given[0]}= belongs to a guarantee: state epsilon= and delta=, e.g. 1 and 1e-6")

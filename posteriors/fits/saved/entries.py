@@ -46,7 +46,7 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
     if kind == "bytes" and owner.startswith("datetime.") and (moment := _moment(bytes(values))):
         kind, values = "attribute", moment
     if kind == "bytes":
-        entry = entry_of_bytes(where, bytes(values))
+        entry = entry_of_bytes(where, bytes(item["values"]))
         kind, values = entry.kind, entry.values
     if kind == "name":
         return Part(where, kind, _COUNTED.sub("", str(values)), of=owner)

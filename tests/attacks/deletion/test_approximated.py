@@ -94,7 +94,7 @@ def test_what_cannot_be():
     pair, reverse = bayesrecon.deletion(before, after), bayesrecon.deletion(after, before)
     with pytest.raises(BayesreconError, match="none was deleted"):
         bayesrecon.infer_deletion(reverse, DATA)
-    with pytest.raises(BayesreconError, match="method=, public= and total= are not used"):
+    with pytest.raises(BayesreconError, match="public=, total= and premise= are not used"):
         bayesrecon.infer_deletion(pair, DATA, public=DATA)
     many = bayesrecon.deletion(before, laplace(without(list(range(10)))))
     with pytest.raises(BayesreconError, match="give fewer candidates"):
