@@ -80,7 +80,8 @@ def _path(where: str) -> tuple[str, ...]:
 
 def _of_attributes(contents: Contents) -> tuple[dict[str, object], list[Entry]]:
     """The attributes, and arrays of those with a number for each of many things, which are no attributes then."""
-    numbers = {where: v for where, v in contents.attributes.items() if np.asarray(v).dtype.kind in "iuf"}
+    kinds = (int, float, np.number, np.ndarray)
+    numbers = {k: v for k, v in contents.attributes.items() if isinstance(v, kinds) and not isinstance(v, bool)}
     listed = [Entry(where, "attribute", v, path=_path(where)) for where, v in numbers.items()]
     arrays = [one for one in joined(listed) if one.leaves and len(set(map(repr, np.ravel(one.values)))) >= _DISTINCT]
     gone = {leaf.where for one in arrays for leaf in one.leaves}

@@ -56,7 +56,7 @@ def test_a_model(added):
     draws = {"rate": rng.gamma(1 + 2.0 * 150, 1 / (1 + wait.sum()), (2, 1000))}
     found = bayesrecon.recover(draws, model=model)
     for name, true in (("n", 150), ("mean(wait)", wait.mean())):
-        assert found[name].verdict == "determined"
+        assert found[name].verdict != "undetermined"
         assert abs(found[name].estimate - true) < 4.5 * found[name].se  # false alarm: 7e-6
 
 

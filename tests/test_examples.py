@@ -120,7 +120,7 @@ def test_own_model(example):
         if verdict == "determined":
             assert abs(float(z)) < 4.5, name
             assert float(z) == pytest.approx((float(estimate) - float(true)) / float(se), rel=0.01, abs=0.01)
-    assert "determined" in {row[-1] for row in rows}
+    assert "partly" in {row[-1] for row in rows}  # a count rests on the response being exactly Poisson
     assert "undetermined" not in {row[-1] for row in rows if row[0].startswith(("n", "total"))}
 
 

@@ -41,6 +41,7 @@ VERBS = {
     "posteriors": ("posteriors", "--verdict"),
     "models": ("models",),
     "sanitise": ("sanitise", "fit.nc", *MODEL, "-o", "safe.nc"),
+    "publish": ("publish", "fit.nc", *MODEL, "-o", "published"),
     "demo": ("demo",),
 }
 KILLED = slow_then_large(

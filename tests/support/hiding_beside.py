@@ -9,6 +9,7 @@ import lzma
 import pickle
 import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -144,8 +145,10 @@ def _in_archives() -> None:
         old = bytearray(other[name])
         old[-len(_BYTES) :] = _BYTES
         archive.writestr(name, bytes(old))
-        for one, content in members.items():
-            archive.writestr(one, content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which says that the name is there
+            for one, content in members.items():
+                archive.writestr(one, content)
 
     def gaps(archive: zipfile.ZipFile, members: dict[str, bytes]) -> None:
         for name, content in members.items():

@@ -161,7 +161,7 @@ def _altered(
         if (reason := _objection(copies[-1][1], accept)) is not None:
             raise _TooMuchError(f"of the altered draws {reason}; publish a table of what readers need, and audit that")
 
-    run: Any = partial(cast(Any, sanitise), draws, model=model, data=data, accept=judge, **spends)
+    run: Any = partial(cast(Any, sanitise), draws, model=model, data=data, accept=judge, **cast(Any, spends))
     try:
         try:
             result = run(worth=worth)

@@ -169,7 +169,8 @@ class Walk:
         if is_bytes(node) or is_array(node):
             values, others = bytes_of(node) if is_bytes(node) else array_of(node), beside(node)
             yield place, values, of
-            yield from ((place.part("(beside)"), other, of) for other in others)
+            names = ("(beside)", *(f"(beside, {k})" for k in range(2, len(others) + 1)))
+            yield from ((place.part(name), other, of) for name, other in zip(names, others, strict=False))
             if isinstance(values, Objects):
                 self._seen |= {id(part): part for part in _all_below([node], _by_id(values.items, others))}
             else:
