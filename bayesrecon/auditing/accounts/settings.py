@@ -29,6 +29,7 @@ _LARGEST_COUNT, _FEW = 10**7, 4
 """Counts such as iterations, and settings in a sequence."""
 
 _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)?\.?\d{0,4})")
+_OF_STATSMODELS = "Standard Errors assume that the covariance matrix of the errors is correctly specified."
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
 _OF_NAMES = re.compile(
     r"(formula|ynames|xnames|names|feature_names_in_|feature_names_out|feature_names|_data_attr\w*|_data_in_cache|columns"
@@ -105,6 +106,7 @@ def _attribute(name: str, value: object) -> bool:
         return False
     if (
         is_option(value)
+        or value == _OF_STATSMODELS
         or _TYPE.fullmatch(value)
         or is_date(value)
         or _VERSION.fullmatch(value)
