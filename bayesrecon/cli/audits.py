@@ -54,6 +54,24 @@ def check_writable(*paths: "Path | None") -> None:
             raise BayesreconError(f"cannot write {path}: permission denied")
 
 
+def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
+    """The path of the ledger, by default that of the user.
+
+    Raises:
+        BayesreconError: it lies in the folder of a release.
+    """
+    from bayesrecon.disclosure.sanitising.ledger import ledger_path
+    from bayesrecon.errors import BayesreconError
+
+    book = ledger_path() if ledger is None else ledger
+    for path in releases:
+        if path is not None and path.parent.resolve() == book.parent.resolve():
+            raise BayesreconError(
+                f"--ledger {book}: never keep the ledger beside a release, {path}; name a folder that stays private"
+            )
+    return book
+
+
 def public_names(names: "Sequence[str]") -> tuple[str, ...]:
     """Names of items that may stay. @FILE stands for the names in a file, one per line."""
     from bayesrecon.errors import BayesreconError

@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.forest import MOST_ROWS, table_height
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, axes_of, finish, fit, new_figure, panel, set_ticks, styles
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, fit, new_figure, panel, set_ticks, styles
 from bayesrecon.plots.text import label, minus
 from bayesrecon.results.plan import EXACT
 
@@ -43,35 +43,31 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None, pa
     """
     from matplotlib.ticker import MaxNLocator
 
-    check_path(path)
-    ax, figure = axes_of(ax, pyplot=path is None)
-    values, noise = (np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise))
-    resolved, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
-    values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
-    inner = np.concatenate([values, noise[sampled], [1.0, 1e-3]])
-    last, first = math.floor(math.log10(inner.min() / 3)), math.ceil(math.log10(inner.max() * 2))
-    ax.set_yscale("log")
-    set_ticks(ax.yaxis, [10.0**e for e in range(math.floor(math.log10(inner.max())), last, (last - first) // 7)])
-    ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(10.0**last, 10.0**first))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
-    if resolved.any():
-        ax.plot(
-            index[resolved], values[resolved], "o", ms=5, color=BLUE, zorder=3, label=f"resolved ({resolved.sum()})"
+    with panel(ax, path) as ax:
+        values, noise = (
+            np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise)
         )
-    if not resolved.all():
-        text = f"below the noise ({(~resolved).sum()})"
-        ax.plot(index[~resolved], values[~resolved], "o", ms=5, mfc="none", mec=BLUE, zorder=3, label=text)
-    if sampled.any():
-        ax.hlines(noise[sampled], index[sampled] - 0.4, index[sampled] + 0.4, color=ORANGE, lw=1.8, label="noise")
-    ax.set_xlabel("index")
-    ax.set_ylabel("eigenvalue, relative to the largest")
-    ax.set_title(_verdict(diagnosis), loc="left", pad=_TITLE_PAD)
-    finish(ax)
-    if figure is not None:
-        fit(figure)
-    if path is not None:
-        save_figure(ax.figure.figure, path)
+        resolved, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
+        values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
+        inner = np.concatenate([values, noise[sampled], [1.0, 1e-3]])
+        last, first = math.floor(math.log10(inner.min() / 3)), math.ceil(math.log10(inner.max() * 2))
+        ax.set_yscale("log")
+        set_ticks(ax.yaxis, [10.0**e for e in range(math.floor(math.log10(inner.max())), last, (last - first) // 7)])
+        ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(10.0**last, 10.0**first))
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+        if resolved.any():
+            ax.plot(
+                index[resolved], values[resolved], "o", ms=5, color=BLUE, zorder=3, label=f"resolved ({resolved.sum()})"
+            )
+        if not resolved.all():
+            text = f"below the noise ({(~resolved).sum()})"
+            ax.plot(index[~resolved], values[~resolved], "o", ms=5, mfc="none", mec=BLUE, zorder=3, label=text)
+        if sampled.any():
+            ax.hlines(noise[sampled], index[sampled] - 0.4, index[sampled] + 0.4, color=ORANGE, lw=1.8, label="noise")
+        ax.set_xlabel("index")
+        ax.set_ylabel("eigenvalue, relative to the largest")
+        ax.set_title(_verdict(diagnosis), loc="left", pad=_TITLE_PAD)
     return ax
 
 
@@ -88,62 +84,56 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None, path: str 
     Returns:
         The Axes.
     """
-    check_path(path)
-    ax, figure = axes_of(ax, pyplot=path is None)
     features = diagnosis.features[:MOST_ROWS]
-    limit, seen = (
-        np.clip(np.nan_to_num([getattr(f, name) for f in features]), 0, 1) for name in ("visibility", "seen")
-    )
-    seen = np.minimum(seen, limit)
-    rows, verdicts = np.arange(len(features)), np.array([f.verdict for f in features], object)
-    needs_more = limit - seen > 0.002
-    for verdict, colour in _COLOURS.items():
-        selected = verdicts == verdict
-        if selected.any():
-            bars = partial(ax.barh, height=0.62, color=colour, zorder=2)
-            bars(rows[selected], seen[selected], label=f"{verdict} ({selected.sum()})")
-            bars(
-                rows[selected & needs_more],
-                (limit - seen)[selected & needs_more],
-                left=seen[selected & needs_more],
-                alpha=0.35,
-            )
-    if needs_more.any():
-        ax.barh(0, 0, color=GREY, alpha=0.35, label="with more draws only")
     labels = [label(f.name) for f in features]
     if len(diagnosis.features) > MOST_ROWS:
         labels.append(f"and {len(diagnosis.features) - MOST_ROWS} more")
-    for i, value in enumerate(limit):
-        ax.annotate(
-            _percent(value),
-            (1, i),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(42, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize="small",
+    with panel(ax, path, [table_height(len(labels))]) as ax:
+        limit, seen = (
+            np.clip(np.nan_to_num([getattr(f, name) for f in features]), 0, 1) for name in ("visibility", "seen")
         )
-    ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
-    ax.set_yticks(range(len(labels)), labels)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    texts = ax.get_yticklabels()
-    for text, verdict in zip(texts, verdicts, strict=False):
-        text.set_color(GREY if verdict == "undetermined" else ax.title.get_color())
-    for text in texts[len(features) :]:
-        text.set(color=GREY, fontstyle="italic")
-    set_ticks(ax.xaxis, [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    ax.set_xlim(0, 1)
-    ax.grid(axis="x", color=GREY, alpha=0.2, lw=0.8)
-    ax.set_axisbelow(True)
-    ax.set_xlabel("share of the feature that the release determines")
-    ax.set_title("Visibility of features", loc="left", pad=_TITLE_PAD)
-    finish(ax)
-    if figure is not None:
-        fit(figure, heights=[table_height(len(labels))])
-    if path is not None:
-        save_figure(ax.figure.figure, path)
+        seen = np.minimum(seen, limit)
+        rows, verdicts = np.arange(len(features)), np.array([f.verdict for f in features], object)
+        needs_more = limit - seen > 0.002
+        for verdict, colour in _COLOURS.items():
+            selected = verdicts == verdict
+            if selected.any():
+                bars = partial(ax.barh, height=0.62, color=colour, zorder=2)
+                bars(rows[selected], seen[selected], label=f"{verdict} ({selected.sum()})")
+                bars(
+                    rows[selected & needs_more],
+                    (limit - seen)[selected & needs_more],
+                    left=seen[selected & needs_more],
+                    alpha=0.35,
+                )
+        if needs_more.any():
+            ax.barh(0, 0, color=GREY, alpha=0.35, label="with more draws only")
+        for i, value in enumerate(limit):
+            ax.annotate(
+                _percent(value),
+                (1, i),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(42, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize="small",
+            )
+        ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
+        ax.set_yticks(range(len(labels)), labels)
+        ax.tick_params(axis="y", length=0)
+        ax.spines["left"].set_visible(False)
+        texts = ax.get_yticklabels()
+        for text, verdict in zip(texts, verdicts, strict=False):
+            text.set_color(GREY if verdict == "undetermined" else ax.title.get_color())
+        for text in texts[len(features) :]:
+            text.set(color=GREY, fontstyle="italic")
+        set_ticks(ax.xaxis, [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        ax.set_xlim(0, 1)
+        ax.grid(axis="x", color=GREY, alpha=0.2, lw=0.8)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("share of the feature that the release determines")
+        ax.set_title("Visibility of features", loc="left", pad=_TITLE_PAD)
     return ax
 
 

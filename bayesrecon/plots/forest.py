@@ -10,8 +10,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, axes_of, draw_marks, finish, fit, set_ticks
+from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, draw_marks, panel, set_ticks
 from bayesrecon.plots.table import Columns, tabulate
 from bayesrecon.plots.text import label, minus, numbers, power
 from bayesrecon.results.recovery import Recovery
@@ -66,27 +65,21 @@ def plot_recovery(
     labels = [label((names or {}).get(row.name, row.name)) for row in rows]
     if requested is None and len(result.rows) > MOST_ROWS:
         labels.append(f"and {len(result.rows) - MOST_ROWS} more")
-    check_path(path)
-    ax, figure = axes_of(ax, pyplot=path is None)
-    sampled = bool(np.isfinite(table["scale"]).any())
-    if sampled and truth is not None:
-        _draw_errors(ax, table)
-    elif sampled:
-        _draw_precision(ax, table)
-    elif truth is not None and np.isfinite(table["estimate"]).any():
-        _draw_bars(ax, table, _relative(table["estimate"] - table["true"], table["true"]))
-        ax.set_xlabel(minus("|recovered - true| / |true|"))
-    else:
-        _draw_visibility(ax, table)
-    _label_rows(ax, table, labels)
-    if rows:
-        write_columns(ax, table, truth is not None, sampled)
-    ax.set_title(f"Statistics recovered from {label(result.release)}", loc="left", pad=TITLE_PAD)
-    finish(ax)
-    if figure is not None:
-        fit(figure, heights=[table_height(len(labels))])
-    if path is not None:
-        save_figure(ax.figure.figure, path)
+    with panel(ax, path, [table_height(len(labels))]) as ax:
+        sampled = bool(np.isfinite(table["scale"]).any())
+        if sampled and truth is not None:
+            _draw_errors(ax, table)
+        elif sampled:
+            _draw_precision(ax, table)
+        elif truth is not None and np.isfinite(table["estimate"]).any():
+            _draw_bars(ax, table, _relative(table["estimate"] - table["true"], table["true"]))
+            ax.set_xlabel(minus("|recovered - true| / |true|"))
+        else:
+            _draw_visibility(ax, table)
+        _label_rows(ax, table, labels)
+        if rows:
+            write_columns(ax, table, truth is not None, sampled)
+        ax.set_title(f"Statistics recovered from {label(result.release)}", loc="left", pad=TITLE_PAD)
     return ax
 
 

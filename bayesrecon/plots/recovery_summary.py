@@ -22,6 +22,7 @@ from bayesrecon.plots.style import (
     finish,
     fit,
     new_figure,
+    panel,
     set_ticks,
 )
 from bayesrecon.plots.table import Columns, select, tabulate
@@ -79,8 +80,8 @@ def plot_summary(
     table = None if truth is None else draw_scatter(axes["scatter"], result, truth)
     plot_recovery(result, truth=truth, ax=axes["table"])
     plot_spectrum(result, ax=axes["spectrum"])
-    for panel in panels:
-        axes[panel].set_title(_TITLES[panel], loc="left", pad=TITLE_PAD)
+    for name in panels:
+        axes[name].set_title(_TITLES[name], loc="left", pad=TITLE_PAD)
     heading = f"{label(result.release)}: {result.draws} draw{'s' * (result.draws != 1)}, rank {result.rank}"
     figure.suptitle(heading, weight="bold").set_usetex(False)
     fit(figure, [PANEL] * len(mosaic[0]), heights)
@@ -263,41 +264,35 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None, path: str | Path |
     """
     from matplotlib.ticker import MaxNLocator
 
-    check_path(path)
-    ax, figure = axes_of(ax, pyplot=path is None)
-    values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
-    values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
-    index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
-    bottom = min(values.min(initial=1.0), 1e-3) / 10
-    last = math.floor(math.log10(bottom))
-    ax.set_yscale("log")
-    set_ticks(ax.yaxis, [10.0**e for e in range(0, last, last // 7)])
-    ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(bottom, 10))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
-    ax.axvline(kept + 0.5, color=GREY, lw=1, ls="--", zorder=1)
-    if kept:
-        ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=BLUE, zorder=3, label=f"kept ({kept})")
-    if kept < values.size:
-        legend = f"at rounding level ({values.size - kept})"
-        ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=GREY, zorder=2, label=legend)
-    if result.gap:
-        note = f"rank {result.rank}: everything\nabove the gap is kept"
-    else:
-        note = f"rank {result.rank}, no gap:\nregularised at the noise level"
-    annotate = partial(ax.annotate, note, textcoords="offset points", ha="left", fontsize="small")
-    if kept <= 0.55 * values.size:
-        # Beside the line, above the values that follow it.
-        annotate(xy=(kept + 0.5, 0.95), xycoords=ax.get_xaxis_transform(), xytext=(6, 0), va="top")
-    else:
-        # Under a curve that decreases.
-        annotate(xy=(0, 0.05), xycoords=ax.transAxes, xytext=(8, 0), va="bottom")
-    ax.set_xlabel("index")
-    ax.set_ylabel("eigenvalue, relative to the largest")
-    ax.set_title("Spectrum of the score kernel", loc="left")
-    finish(ax)
-    if figure is not None:
-        fit(figure)
-    if path is not None:
-        save_figure(ax.figure.figure, path)
+    with panel(ax, path) as ax:
+        values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
+        values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
+        index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
+        bottom = min(values.min(initial=1.0), 1e-3) / 10
+        last = math.floor(math.log10(bottom))
+        ax.set_yscale("log")
+        set_ticks(ax.yaxis, [10.0**e for e in range(0, last, last // 7)])
+        ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(bottom, 10))
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+        ax.axvline(kept + 0.5, color=GREY, lw=1, ls="--", zorder=1)
+        if kept:
+            ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=BLUE, zorder=3, label=f"kept ({kept})")
+        if kept < values.size:
+            legend = f"at rounding level ({values.size - kept})"
+            ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=GREY, zorder=2, label=legend)
+        if result.gap:
+            note = f"rank {result.rank}: everything\nabove the gap is kept"
+        else:
+            note = f"rank {result.rank}, no gap:\nregularised at the noise level"
+        annotate = partial(ax.annotate, note, textcoords="offset points", ha="left", fontsize="small")
+        if kept <= 0.55 * values.size:
+            # Beside the line, above the values that follow it.
+            annotate(xy=(kept + 0.5, 0.95), xycoords=ax.get_xaxis_transform(), xytext=(6, 0), va="top")
+        else:
+            # Under a curve that decreases.
+            annotate(xy=(0, 0.05), xycoords=ax.transAxes, xytext=(8, 0), va="bottom")
+        ax.set_xlabel("index")
+        ax.set_ylabel("eigenvalue, relative to the largest")
+        ax.set_title("Spectrum of the score kernel", loc="left")
     return ax

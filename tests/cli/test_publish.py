@@ -25,6 +25,7 @@ def folder(tmp_path):
 def test_what_is_refused(run, folder):
     one_line(run("publish", "draws.npz", "-o", "out"), "name it with --model")
     one_line(run(*ASKED, "--accept", "none"), "expected low, medium or high")
+    one_line(run(*ASKED[:-1], "out/ledger.json"), "never keep the ledger beside a release")
     (folder / "out").mkdir()
     (folder / "out/mine.txt").write_text("")
     one_line(run(*ASKED), "it exists; name a new folder")

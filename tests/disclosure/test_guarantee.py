@@ -134,6 +134,7 @@ def test_missing_ranges_are_refused_by_name(model):
         ({"epsilon": 1.0}, "epsilon= and delta="),
         ({"domain": DOMAIN}, "epsilon= and delta="),
         ({"epsilon": -1.0, "delta": DELTA}, "epsilon=-1.0: expected a positive number"),
+        ({"epsilon": 0.0, "delta": DELTA}, "epsilon=0.0: expected a positive number"),
         ({"epsilon": 1.0, "delta": 0.5}, "delta=0.5"),
         ({"epsilon": 1.0, "delta": DELTA, "worth": 100.0}, "without worth"),
         ({"epsilon": 1.0, "delta": DELTA, "unit": "person"}, "most_per_unit"),

@@ -57,7 +57,7 @@ def test_hostile_text_stays_text():
 
 @pytest.mark.slow
 def test_the_report_stands_alone(full, tmp_path):
-    path = full.save_report(tmp_path / "report.html")
+    path = full.told(show_values=True).save_report(tmp_path / "report.html")
     text = path.read_text(encoding="utf-8")
     page = Page(text)
     assert page.tags.count("svg") >= 2

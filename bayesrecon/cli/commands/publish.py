@@ -1,15 +1,13 @@
 """`bayesrecon publish`: from a fit to a file that may be published, a report, and a paragraph for the paper."""
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from bayesrecon.cli.audits import public_names
+from bayesrecon.cli.audits import ledger_apart, public_names
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -69,6 +67,7 @@ def publish(
         raise BayesreconError("publish needs the model behind the draws: name it with --model")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BayesreconError(f"--out {folder}: it exists; name a new folder")
+    book = ledger_apart(ledger, folder / _FILE)
 
     from bayesrecon.auditing.audit import audit
     from bayesrecon.auditing.fix import audited_copy, clean, named_to_keep
@@ -98,7 +97,7 @@ def publish(
         console.say(f"the cleaned copy: {judged.headline}")
         reason = _objection(judged, accept)
         if reason is not None and judged.verdict != "incomplete":
-            spends: Spends = {"budget": budget, "account": account, "part": part, "ledger": ledger, "dry_run": dry_run}
+            spends: Spends = {"budget": budget, "account": account, "part": part, "ledger": book, "dry_run": dry_run}
             altered = _altered(kept, model, data, worth, spends, audit_copy, accept)
             reason = altered if isinstance(altered, str) else None
             if not isinstance(altered, str):
@@ -114,8 +113,6 @@ def publish(
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _FILE, lambda temporary: temporary.write_bytes(content))
     original.with_fixed(judged).save_report(folder / _REPORT)
-    with suppress(OSError):  # a file system without such rights
-        os.chmod(folder / _REPORT, 0o600)
     write_whole(folder / _PARAGRAPH, lambda temporary: temporary.write_text(paragraph + "\n", encoding="utf-8"))
     for name in (_FILE, _REPORT, _PARAGRAPH):
         console.wrote(folder / name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from bayesrecon.cli.audits import check_writable
+from bayesrecon.cli.audits import check_writable, ledger_apart
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
@@ -111,7 +111,11 @@ def sanitise(
     check_suffix(table, (".csv",), "--table")
     check_writable(out, page, table)
     promised = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
-    promised = {name: value for name, value in {**promised, "most_per_unit": most_per_unit}.items() if value}
+    promised = {
+        name: value
+        for name, value in {**promised, "most_per_unit": most_per_unit}.items()
+        if value is not None and value is not False and value != []
+    }
     if unit is not None and records is None and not promised:
         raise BayesreconError("--unit needs --records MU, or --epsilon E with --most-per-unit K")
     if not promised and not args.release:
@@ -120,20 +124,12 @@ def sanitise(
     from bayesrecon.cli import console
     from bayesrecon.cli.estimate_tables import is_table
     from bayesrecon.cli.option_values import parse_domains
-    from bayesrecon.disclosure.sanitising.ledger import ledger_path
     from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
     from bayesrecon.results.sanitised import Sanitised
 
     if promised and table is not None:
         raise BayesreconError("--table is for --worth; with --epsilon summarise the published draws")
-    book = ledger_path() if ledger is None else ledger
-    beside = [
-        path for path in (out, table, page) if path is not None and path.parent.resolve() == book.parent.resolve()
-    ]
-    if beside:
-        raise BayesreconError(
-            f"--ledger {book}: never keep the ledger beside a release, {beside[0]}; name a folder that stays private"
-        )
+    book = ledger_apart(ledger, out, table, page)
     if promised:
         promised |= {} if unit is None or records is not None else {"unit": unit}
         if args.domain:

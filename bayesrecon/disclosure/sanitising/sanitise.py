@@ -176,7 +176,7 @@ def sanitise(  # pyright: ignore[reportInconsistentOverload]
     >>> safe.release.size, safe["n"].scatter > bayesrecon.recover(release)["n"].se, safe.cost < 0.05
     (500, True, True)
     """
-    given = [name for name in _GUARANTEES if spends.get(name) not in (None, False)]
+    given = [name for name in _GUARANTEES if (asked := spends.get(name)) is not None and asked is not False]
     if not given:
         options: Any = {"worth": worth, "records": records, "data": data, "draws": draws, "unsafe_seed": unsafe_seed}
         return _altered(cast(Release, release), model=model, progress=progress, **options, **spends)
