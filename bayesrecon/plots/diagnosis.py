@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.forest import MOST_ROWS, table_height
 from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, fit, new_figure, panel, set_ticks, styles
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, ROUNDING, fit, new_figure, panel, set_ticks, styles
 from bayesrecon.plots.text import label, minus
 from bayesrecon.results.plan import EXACT
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bayesrecon.results.diagnosis import Diagnosis
     from bayesrecon.results.plan import Outlook, Plan
 
-_SMALLEST = 1e-33
 _COLOURS = {"determined": BLUE, "partly": ORANGE, "undetermined": GREY}
 _SIDE_BY_SIDE = 20  # with more features, the left panel would be taller than the spectrum beside it
 _TITLE_PAD = 10
@@ -48,7 +47,7 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None, pa
             np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise)
         )
         resolved, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
-        values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
+        values, noise = np.clip(values, ROUNDING, 1e30), np.clip(noise, ROUNDING, 1e30)
         inner = np.concatenate([values, noise[sampled], [1.0, 1e-3]])
         last, first = math.floor(math.log10(inner.min() / 3)), math.ceil(math.log10(inner.max() * 2))
         ax.set_yscale("log")

@@ -16,6 +16,7 @@ from bayesrecon.plots.style import (
     GREY,
     PANEL,
     RED,
+    ROUNDING,
     TITLE_PAD,
     axes_of,
     draw_marks,
@@ -236,8 +237,6 @@ def label_points(ax: "Axes", table: Columns) -> None:
 
 # The spectrum of the score kernel.
 
-_SMALLEST = 1e-18  # below what rounding leaves of zero
-
 
 def plot_spectrum(result: Recovery, ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Eigenvalues of the score kernel on generic records, largest first, and the rank that was kept.
@@ -266,7 +265,7 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None, path: str | Path |
 
     with panel(ax, path) as ax:
         values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
-        values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
+        values = np.maximum(values / (values.max(initial=0.0) or 1.0), ROUNDING)
         index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
         bottom = min(values.min(initial=1.0), 1e-3) / 10
         last = math.floor(math.log10(bottom))

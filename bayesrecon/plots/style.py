@@ -46,6 +46,10 @@ def styles(count: int) -> list[Style]:
     ]
 
 
+ROUNDING = 1e-18
+"""Eigenvalues relative to the largest that are drawn at least: below what rounding leaves of zero."""
+
+
 def new_figure(pyplot: bool = True) -> "Figure":
     """A new figure with a constrained layout. `fit` sets its final size."""
     import matplotlib.pyplot as plt

@@ -144,7 +144,9 @@ class Audit(Result):
         gone = [f for f in self.findings if f is finding or (finding.drop and set(f.where) <= set(finding.drop))]
         levels = [f.severity for f in self.findings if f not in gone] + ([remedy.leaves] if remedy.leaves else [])
         left = LEVELS[max(map(LEVELS.index, levels), default=0)]
-        return f"{remedy.action} (leaves: {left})" if left != self.severity or not finding.drop else remedy.action
+        return (
+            f"{remedy.action} (severity then: {left})" if left != self.severity or not finding.drop else remedy.action
+        )
 
     def fails(self, level: str) -> bool:
         """Whether there is a finding of this severity or a higher one."""
