@@ -16,7 +16,7 @@ def read_table(path: str) -> Json:
     """Columns of a data file: CSV with a header, JSON object of arrays, or a NumPy archive."""
     file = Path(path)
     if not file.is_file():
-        raise BayesreconError(f"there is no file {path}{beside(path)}")
+        raise BayesreconError(f"{path}: no such file{beside(path)}")
     kind = file.suffix.lower()
     with reading(path, kind[1:].upper()):
         if kind == ".csv":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
 from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, beside
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,6 +57,18 @@ ESTIMATOR: Parameters = {
 
 
 _SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
+_READ = (
+    *_SOURCES,
+    "model",
+    "constants",
+    "correlations",
+    "known",
+    "public",
+    "candidates",
+    "truth",
+    "outputs",
+    "decoder",
+)
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
 
@@ -114,14 +126,22 @@ class Arguments:
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 
 
-def check_folders(values: Mapping[str, object]) -> None:
-    """Raise an error if a source is a folder, before anything is loaded that would read it."""
-    for value in values.values():
-        for source in value if isinstance(value, list) else [value]:
-            if isinstance(source, str) and os.path.isdir(source) and not os.path.splitext(source)[1]:
-                raise BayesreconError(
-                    f"{source} is a folder; name a file in it, or a zarr store, a folder named *.zarr"
-                )
+def check_read(values: Mapping[str, object], *, folders: bool) -> None:
+    """Raise an error if a file that is read does not exist, or a source is a folder, before anything is loaded that
+    would read it."""
+    for name in _READ:
+        value = values.get(name)
+        for word in value if isinstance(value, list) else [value]:
+            if not isinstance(word, str):
+                continue
+            path = re.sub(r"\.py:\w+$", ".py", word)  # an object in a file
+            if os.path.isdir(path):
+                if name in _SOURCES and not folders and not os.path.splitext(path)[1]:
+                    raise BayesreconError(
+                        f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr"
+                    )
+            elif re.search(r"\.[A-Za-z]\w*$", path) and not os.path.lexists(path):
+                raise BayesreconError(f"{path}: no such file{beside(path)}")
 
 
 def check_files(values: Mapping[str, object]) -> None:
@@ -182,8 +202,7 @@ def command(
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
-            if not folders:
-                check_folders({name: values.get(name) for name in _SOURCES})
+            check_read(values, folders=folders)
             function(args, **{name: values[name] for name in function_options})
 
         required = [name for name, (_, default) in all_options.items() if default is inspect.Parameter.empty]

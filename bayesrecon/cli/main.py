@@ -7,6 +7,7 @@ import inspect
 import io
 import os
 import pkgutil
+import re
 import signal
 import sys
 import tempfile
@@ -145,7 +146,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show version.")
+    ] = False,
 ) -> None:
     del version
 
@@ -217,6 +220,9 @@ class UsageError(Protocol):
     def format_message(self) -> str: ...
 
 
+_NUMBER = re.compile(r"'?(?P<option>--[\w-]+)\b.* valid (?P<kind>number|float|integer)")
+
+
 def explained(error: UsageError, examples: Mapping[str, str]) -> str:
     """The message of a usage error of the command line's library, with what to type instead.
 
@@ -225,11 +231,14 @@ def explained(error: UsageError, examples: Mapping[str, str]) -> str:
         examples: `{command: a call that works}`.
     """
     context = getattr(error, "ctx", None)
-    command = (getattr(context, "info_name", None) or "") if context is not None else ""
+    inside = getattr(context, "parent", None) is not None
+    command = getattr(context, "info_name", None) or "" if inside else ""
     message = " ".join(str(error.format_message()).split()).rstrip(".")
     kind = type(error).__name__
     if kind == "NoSuchOption" and not getattr(error, "possibilities", None):
-        message += f"; see bayesrecon {command} --help"
+        message += f"; see {' '.join(filter(None, ('bayesrecon', command, '--help')))}"
+    if kind == "BadParameter" and (number := _NUMBER.search(message)):
+        message = f"{command} {number['option']} takes a {'whole ' * (number['kind'][0] == 'i')}number"
     if kind == "MissingParameter" and command in examples:
         parameter = getattr(error, "param", None)
         name = str(getattr(parameter, "name", "")).upper()

@@ -39,7 +39,7 @@ def load_object(
 
 def _executed(file: Path, label: str) -> ModuleType:
     if not file.is_file():
-        raise BayesreconError(f"{label}: there is no file {file}{beside(file)}")
+        raise BayesreconError(f"{label}: {file}: no such file{beside(file)}")
     loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
     if loader is None or loader.loader is None:
         raise BayesreconError(f"{label}: {file} is not a Python file")

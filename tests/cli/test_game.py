@@ -87,7 +87,7 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
         (["diabetes-linaer"], "did you mean diabetes-linear"),
         (["diabetes-linear", "--response", "churned"], "is a named game"),
         (["customers.csv"], r"--response COLUMN \("),
-        (["nothing.csv", "--response", "churned"], "there is no file nothing.csv"),
+        (["nothing.csv", "--response", "churned"], "nothing.csv: no such file"),
         (["customers.csv", "--response", "churn"], "no column 'churn'; did you mean churned"),
         (["customers.csv", "--response", "churned", "--learner", "linear"], "responses of a regression"),
         (["customers.csv", "--response", "churned", "--learner", "magic"], "there is no learner 'magic'"),

@@ -20,6 +20,12 @@ WRONG = {
     "an option's value": (["sanitise", "draws.nc"], "--out.*for example: bayesrecon sanitise"),
     "an option": (["recover", "draws.nc", "--domian", "x=0:1"], "--domain"),
     "an option like none": (["recover", "draws.nc", "--qqq"], "see bayesrecon recover --help"),
+    "an option before the command": (["-X"], "; see bayesrecon --help"),
+    "a word for a number": (["recover", "draws.nc", "--total", "many"], "recover --total takes a number"),
+    "half a draw": (["recover", "draws.nc", "--draws", "1.5"], "recover --draws takes a whole number"),
+    "a file": (["recover", "drawz.nc", "--model", "ols"], "drawz.nc: no such file"),
+    "a file of an option": (["audit", "kidiq", "--correlations", "nothere.csv"], "nothere.csv: no such file"),
+    "a model's file": (["recover", "kidiq", "--model", "owm.py:model"], "owm.py: no such file"),
 }
 
 

@@ -342,7 +342,7 @@ def test_one_estimate_has_no_correlations():
         ({"model": "lasso"}, "no regression 'lasso'"),
         ({"model": load("kidscore_momiq")}, "no row for beta"),
         ({"table": 3}, "expected the path of a CSV file"),
-        ({"table": "none.csv"}, "there is no file"),
+        ({"table": "none.csv"}, "no such file"),
         ({"draws": 100}, "a table of an estimator"),
     ],
 )
