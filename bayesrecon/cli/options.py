@@ -1,9 +1,21 @@
 """Options that several commands share."""
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def listed(module: str, function: str) -> Callable[[str], list[str]]:
+    """What the shell offers for a word: the keys of `function()`, which is loaded when the shell asks."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in getattr(importlib.import_module(module), function)() if name.startswith(incomplete)]
+
+    return complete
+
 
 Sources = Annotated[
     list[str],
@@ -19,6 +31,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         help="Name of a shipped model, own.py or own.py:NAME (a model, or a function returning one), or program.stan.",
+        autocompletion=listed("bayesrecon.models", "shipped"),
     ),
 ]
 Constants = Annotated[

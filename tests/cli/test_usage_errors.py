@@ -41,6 +41,23 @@ def test_completion_is_offered_once(run):
         assert "completion" not in run(command, "--help").out
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("recover", "x.nc", "--model", "kidscore_momh"), {"kidscore_momhs", "kidscore_momhsiq"}),
+        (("reconstruct", "x.nc", "--attack", "weighted"), {"weighted-records"}),
+        (("game", "t.csv", "--learner", "ridg"), {"ridge"}),
+    ],
+)
+def test_completion_offers_what_there_is(monkeypatch, words, offered):
+    monkeypatch.setenv("_BAYESRECON_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(("bayesrecon", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    asked = "import sys; sys.argv = ['bayesrecon']; import bayesrecon.cli.main as m; m.main()"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    assert set(done.stdout.split()) == offered
+
+
 @pytest.fixture
 def draws(tmp_path):
     np.savez(tmp_path / "draws.npz", bayesrecon=NAMED, **exact_draws())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Arguments, command
 from bayesrecon.errors import BayesreconError
 
@@ -27,10 +28,17 @@ def game(
         typer.Argument(
             metavar="[GAME|TABLE]",
             help="A named game, or your own table (.csv, .json, .npz). Without it, the games are listed.",
+            autocompletion=options.listed("bayesrecon.games.named_games", "shipped"),
         ),
     ] = None,
     response: Annotated[str | None, typer.Option(help="For a table: the column to predict.")] = None,
-    learner: Annotated[str | None, typer.Option(help="For a table: the learner; default logistic.")] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(
+            help="For a table: the learner; default logistic.",
+            autocompletion=options.listed("bayesrecon.games.named_games", "named_learners"),
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="For a private learner: epsilon; default 1.", show_default=False)
     ] = None,
@@ -39,7 +47,11 @@ def game(
         typer.Option("--domain", help="For a private learner: FIELD=LOW:HIGH, public range of each numeric column."),
     ] = None,
     adversary: Annotated[
-        list[str] | None, typer.Option(help="An adversary to play; default those that suit what is shown. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="An adversary to play; default those that suit what is shown. Repeatable.",
+            autocompletion=options.listed("bayesrecon.games.adversary", "named_adversaries"),
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Number of rounds.", min=1)] = 1000,
     workers: Annotated[

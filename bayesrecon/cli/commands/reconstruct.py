@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.attacks import attack_of, options_of, options_table
 from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 from bayesrecon.cli.delivery import check_suffix
@@ -32,7 +33,11 @@ def reconstruct(
     ] = None,
     attack: Annotated[
         str | None,
-        typer.Option(help="Name of the attack. Without RELEASE, its options are listed.", show_default=False),
+        typer.Option(
+            help="Name of the attack. Without RELEASE, its options are listed.",
+            show_default=False,
+            autocompletion=options.listed("bayesrecon.attacks.attack", "attacks"),
+        ),
     ] = None,
     **chosen: Any,
 ) -> None:
