@@ -1,7 +1,7 @@
 """The base class of adversaries: a frozen dataclass of options that scores challenges. The larger score means deleted.
 
-A module of `adversaries` or `members` registers adversaries with `ADVERSARIES`, `{name: (one line, adversary)}`. The
-command line then finds them.
+A module of `bayesrecon.games` registers adversaries with `ADVERSARIES`, `{name: (one line, adversary)}`. The command line
+then finds them.
 """
 
 from collections.abc import Mapping

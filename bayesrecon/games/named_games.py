@@ -15,7 +15,7 @@ from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Data, Law, Table, table
 from bayesrecon.games.inference import INSTANCES, RECORDS, Game
 from bayesrecon.games.learner import Learner
-from bayesrecon.games.learners.labels import Labels
+from bayesrecon.games.learners import Labels
 from bayesrecon.games.private import Private
 
 # The distributions of the workshop paper's experiments: a noisy linear response, and two normal classes.
@@ -101,7 +101,7 @@ def named_learners() -> Mapping[str, tuple[str, Maker]]:
     The function returns the learner. The number of classes is 0 for a numeric response.
     """
     return MappingProxyType(
-        {name: entry for part in discover("bayesrecon.games.learners", "LEARNERS") for name, entry in part.items()}
+        {name: entry for part in discover("bayesrecon.games", "LEARNERS") for name, entry in part.items()}
     )
 
 

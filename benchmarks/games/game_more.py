@@ -26,8 +26,7 @@ from bayesrecon.games.adversary import named_adversary
 from bayesrecon.games.data import Records
 from bayesrecon.games.named_games import DATA
 from bayesrecon.games.reconstruction_game import ReconstructionGame
-from bayesrecon.games.reconstructors.label import DeletedLabel
-from bayesrecon.games.reconstructors.response import KnownInstance
+from bayesrecon.games.reconstructor import DeletedLabel, KnownInstance
 from bayesrecon.games.view import Oracles, View
 from benchmarks.study import table
 

@@ -33,12 +33,11 @@ from bayesrecon.games import (
     load,
     play,
 )
-from bayesrecon.games.adversaries.label_only import LabelOnly
+from bayesrecon.games.adversaries import LabelOnly
 from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
-from bayesrecon.games.learners.labels import Labels
-from bayesrecon.games.learners.refitted import forest
+from bayesrecon.games.learners import Labels, forest
 from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA

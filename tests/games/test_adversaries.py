@@ -37,7 +37,7 @@ from bayesrecon.games.adversary import named_adversaries, named_adversary
 from bayesrecon.games.answers import distance, loss_of
 from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.data import Records
-from bayesrecon.games.members.lira import confidence, log_ratio, one_sided
+from bayesrecon.games.membership import confidence, log_ratio, one_sided
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 from bayesrecon.games.view import Oracles, View
 
