@@ -42,7 +42,7 @@ from bayesrecon.releases import (
     Summary,
     VariationalOptimum,
 )
-from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.results.diagnosis import Bounds, Interval
 from bayesrecon.stated_domains import domains_of
 from bayesrecon.verbs.verb import verb
 

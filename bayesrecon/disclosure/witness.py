@@ -19,7 +19,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED, Release
-from bayesrecon.results.witness import Witness
+from bayesrecon.results.diagnosis import Witness
 from bayesrecon.verbs.verb import verb
 
 _WIDTH = 0.3  # of the bump, in standard deviations of the field

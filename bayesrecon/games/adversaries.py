@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, View, X, Y
 from bayesrecon.games.answers import DEFAULT_LOSSES, VALUES, distance, loss_of
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import check_positive
@@ -22,7 +22,6 @@ from bayesrecon.games.reconstructor import (
     check_queries,
     points_of,
 )
-from bayesrecon.games.view import View
 
 
 @dataclass(frozen=True)

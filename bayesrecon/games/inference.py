@@ -7,13 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, Oracles, View, X, Y
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import FittedModel, as_learner
 from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, Retrain, claimed_epsilon, train_and_delete
 from bayesrecon.games.outcome import Played, compared, generator, rate_row
-from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
 
 RECORDS, INSTANCES, LABELS = "records", "instances", "labels"

@@ -8,10 +8,9 @@ import numpy as np
 import scipy.stats
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import PUBLIC, Adversary, X, Y
+from bayesrecon.games.adversary import PUBLIC, Adversary, View, X, Y
 from bayesrecon.games.answers import DECISIONS, VALUES, loss_of, margins
 from bayesrecon.games.data import Records
-from bayesrecon.games.view import View
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier

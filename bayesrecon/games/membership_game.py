@@ -6,11 +6,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversary import Oracles, View
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import as_learner
 from bayesrecon.games.membership import Membership
 from bayesrecon.games.outcome import Played, compared, generator, rate_row
-from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
 
 

@@ -7,13 +7,12 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
-from bayesrecon.games.adversary import PUBLIC, X
+from bayesrecon.games.adversary import PUBLIC, Oracles, View, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import as_learner
 from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, claimed_epsilon, train_and_delete
 from bayesrecon.games.outcome import Played, generator
 from bayesrecon.games.reconstructor import Reconstructor
-from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import Rate, ReconstructionResult, ReconstructionRow
 
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import PUBLIC, X
+from bayesrecon.games.adversary import PUBLIC, View, X
 from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import with_ones
-from bayesrecon.games.view import View
 
 
 class Guess(NamedTuple):

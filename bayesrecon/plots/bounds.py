@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrecon.plots.style import BLUE, GREY, panel
-from bayesrecon.plots.text import label
+from bayesrecon.plots.style import BLUE, GREY, label, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.bounds import Bounds
+    from bayesrecon.results.diagnosis import Bounds
 
 
 def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
@@ -25,7 +24,7 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
     Returns:
         The Axes.
 
-    >>> from bayesrecon.results.bounds import Bounds, Interval
+    >>> from bayesrecon.results.diagnosis import Bounds, Interval
     >>> bounds = Bounds("survey", 0.99, {"y": (0, 9)}, (Interval("n", 90.0, 110.0), Interval("mean(y)", 4.0, 5.0)))
     >>> [label.get_text() for label in plot_bounds(bounds).get_yticklabels()]
     ['n', 'mean(y)']

@@ -10,9 +10,22 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.forest import MOST_ROWS, table_height
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, ROUNDING, fit, new_figure, panel, set_ticks, styles
-from bayesrecon.plots.text import label, minus
+from bayesrecon.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PANEL,
+    ROUNDING,
+    check_path,
+    fit,
+    label,
+    minus,
+    new_figure,
+    panel,
+    save_figure,
+    set_ticks,
+    styles,
+)
 from bayesrecon.results.plan import EXACT
 
 if TYPE_CHECKING:

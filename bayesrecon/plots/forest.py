@@ -10,9 +10,21 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.plots.style import BLUE, GREY, RED, TITLE_PAD, draw_marks, panel, set_ticks
-from bayesrecon.plots.table import Columns, tabulate
-from bayesrecon.plots.text import label, minus, numbers, power
+from bayesrecon.plots.style import (
+    BLUE,
+    GREY,
+    RED,
+    TITLE_PAD,
+    Columns,
+    draw_marks,
+    label,
+    minus,
+    numbers,
+    panel,
+    power,
+    set_ticks,
+    tabulate,
+)
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:

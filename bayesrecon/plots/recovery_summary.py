@@ -10,7 +10,6 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.forest import MOST_ROWS, plot_recovery, table_height
-from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.style import (
     BLUE,
     GREY,
@@ -18,16 +17,20 @@ from bayesrecon.plots.style import (
     RED,
     ROUNDING,
     TITLE_PAD,
+    Columns,
     axes_of,
+    check_path,
     draw_marks,
     finish,
     fit,
+    label,
     new_figure,
     panel,
+    save_figure,
+    select,
     set_ticks,
+    tabulate,
 )
-from bayesrecon.plots.table import Columns, select, tabulate
-from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, axes_of, finish, fit
-from bayesrecon.plots.text import label
+from bayesrecon.plots.style import BLUE, GREY, axes_of, check_path, finish, fit, label, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.witness import Witness
+    from bayesrecon.results.diagnosis import Witness
 
 _SEEN = 0.5  # share of a value that is determined, from which on it has a band
 _MAP = (5.4, 4.4)  # inches, including the colour bar

@@ -34,14 +34,14 @@ from bayesrecon.games import (
     play,
 )
 from bayesrecon.games.adversaries import LabelOnly
-from bayesrecon.games.approximate import NewtonStep
+from bayesrecon.games.adversary import Oracles, View
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
 from bayesrecon.games.learners import Labels, forest
+from bayesrecon.games.mechanism import NewtonStep
 from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA
-from bayesrecon.games.view import Oracles, View
 from benchmarks.games.variants_page import page
 from benchmarks.study import Study
 from benchmarks.tasks import run_tasks

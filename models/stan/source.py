@@ -23,7 +23,6 @@ from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.density_visitor import DensityVisitor
-from bayesrecon.models.stan.derived import coupled_column, identities_of
 from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.layout import (
     RecordField,
@@ -41,9 +40,15 @@ from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
-from bayesrecon.models.stan.record_term import Parts, record_parameters
+from bayesrecon.models.stan.record_term import (
+    Parts,
+    coupled_column,
+    identities_of,
+    pointwise_notes,
+    possible_counts,
+    record_parameters,
+)
 from bayesrecon.models.stan.simulation import simulation
-from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
 from bayesrecon.models.stan.values import Elements, StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of

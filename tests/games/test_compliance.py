@@ -31,7 +31,7 @@ from bayesrecon.games import (
 )
 from bayesrecon.games.adversary import Adversary
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.own_table import own_table
+from bayesrecon.games.named_games import own_table
 from bayesrecon.games.reconstructor import DeletedLabel
 
 

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.pseudodata.quadratic import Features
-from bayesrecon.attacks.pseudodata.support import Chart, Variables
+from bayesrecon.attacks.pseudodata.support import Chart, Features, Variables
 from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
 from bayesrecon.model import Model, Records
 

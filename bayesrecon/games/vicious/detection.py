@@ -26,7 +26,7 @@ import scipy.stats
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.architectures import Tree
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.attacks.outputs.decoding import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import ConfidenceInterval
 from bayesrecon.games.vicious.network import NetworkClassifier
