@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -80,7 +80,11 @@ def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, typ
 
 
 def plain(value: object) -> Any:
-    """The value in JSON types: lists for sequences and arrays, None for numbers that are not finite."""
+    """The value in JSON types: objects for dataclasses, lists for arrays, None for numbers that are not finite."""
+    if isinstance(value, Result):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__") or hasattr(value, "tolist"):
@@ -105,6 +109,8 @@ class Result:
     """One line each. Those of the type `Note` need no action and are shown as notes."""
     failures: tuple[str, ...] = ()
     """Failed checks of the release, one line each. If there are any, nothing is determined."""
+    _omitted: tuple[str, ...] = ()  # fields that `to_dict` leaves out
+    _derived: tuple[str, ...] = ()  # properties and methods whose values it adds
     _indexed = True  # whether `save` writes the table's index
     plotted_by = ""  # its plot, `module.function` of `bayesrecon.plots`
 
@@ -119,7 +125,10 @@ class Result:
 
     def to_dict(self) -> Json:
         """Plain types only. Values that are not determined are None."""
-        raise NotImplementedError
+        left_out = {"warnings", "failures", *self._omitted}
+        names = [f.name for f in dataclasses.fields(cast(Any, self)) if f.init and f.name not in left_out]
+        values = {name: getattr(self, name) for name in (*names, *self._derived)}
+        return self._document(**{name: value() if callable(value) else value for name, value in values.items()})
 
     @property
     def consistent(self) -> bool:

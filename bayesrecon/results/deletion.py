@@ -1,6 +1,6 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,12 +63,6 @@ class DeletedRecord(Result):
         one, two, model = pair.before.name, pair.after.name, pair.before.model.name
         return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
 
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
-        names = (*names, "doubts", "other", "other_probability")
-        return self._document(**{name: getattr(self, name) for name in names})
-
     def to_dataframe(self) -> "DataFrame":
         """One row per entry of the record."""
         import pandas as pd
@@ -123,6 +117,7 @@ class DeletionInference(Result):
     """
 
     plotted_by = "deletion.plot_inference"
+    _derived = ("ranking",)
 
     probability: np.ndarray
     log_likelihood: np.ndarray
@@ -140,16 +135,6 @@ class DeletionInference(Result):
     def ranking(self) -> np.ndarray:
         """Row numbers of the candidates, most likely first."""
         return np.argsort(-self.log_likelihood, kind="stable")
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
-        return self._document(
-            **{name: getattr(self, name) for name in names},
-            deleted=[asdict(row) for row in self.deleted],
-            hypotheses=self.hypotheses,
-            bayes_factors=self.bayes_factors,
-        )
 
     def to_dataframe(self) -> "DataFrame":
         """One row per candidate, most likely first."""
@@ -198,10 +183,6 @@ class MissingRecord(Result):
     release: str
     model: str
     warnings: tuple[str, ...] = ()
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
 
     def to_dataframe(self) -> "DataFrame":
         """One row with the record's fields and the error."""
@@ -253,6 +234,8 @@ class DeletedSentence(Result):
         length: n, the length of the n-grams.
     """
 
+    _derived = ("probability", "complete")
+
     words: tuple[str, ...]
     count: int
     listed: tuple[tuple[str, ...], ...]
@@ -273,11 +256,6 @@ class DeletedSentence(Result):
     def headline(self) -> str:
         alone = "the only sentence" if self.count == 1 else f"one of {self.count} sentences"
         return f"deleted: {' '.join(self.words)!r}, {alone} with these {self.length}-grams"
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        names = ("words", "count", "probability", "listed", "complete", "length")
-        return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> "DataFrame":
         """One row per listed sentence."""

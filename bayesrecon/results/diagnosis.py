@@ -95,11 +95,6 @@ class Diagnosis(Result):
                 return feature
         raise KeyError(name)
 
-    def to_dict(self) -> Json:
-        """Plain types only. Numbers that are not determined are None."""
-        body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
-        return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})
-
     def to_dataframe(self) -> "DataFrame":
         """One row per feature."""
         import pandas as pd
@@ -160,10 +155,6 @@ class Bounds(Result):
                 return interval
         raise KeyError(name)
 
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
-
     def to_dataframe(self) -> "DataFrame":
         """One row per statistic."""
         import pandas as pd
@@ -207,10 +198,6 @@ class Witness(Result):
         columns = {name: m.ravel() for name, m in zip(self.fields, mesh, strict=True)}
         found = {"density": self.values.ravel(), "se": self.se.ravel(), "visibility": self.visibility.ravel()}
         return pd.DataFrame({**columns, **found})
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        return self._document(**vars(self))
 
     @property
     def headline(self) -> str:

@@ -1,6 +1,6 @@
 """The result of gradient-norm matching."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +11,6 @@ from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_EXCLUDED = ("pseudo", "error", "warnings")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +37,7 @@ class Matched(Result):
     """
 
     plotted_by = "matched.plot_matched"
+    _omitted, _derived = ("pseudo", "error"), ("total",)
 
     pseudo: PseudoData
     residual: float
@@ -66,8 +65,7 @@ class Matched(Result):
 
     def to_dict(self) -> Json:
         """Plain types only, without the records."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _EXCLUDED}
-        return self._document(n=len(self.pseudo.weights), total=self.total, **values)
+        return {**super().to_dict(), "n": len(self.pseudo.weights)}
 
     def to_dataframe(self) -> "DataFrame":
         """One row per record: its multiplier, whether it is determined, and its fields."""

@@ -1,7 +1,7 @@
 """The result of `reconstruct`: weighted records, the trace of the optimisation, and its certificate."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,6 @@ from bayesrecon.results.base import Result
 if TYPE_CHECKING:
     from pandas import DataFrame
     from xarray import Dataset
-
-_EXCLUDED = ("pseudo", "trace", "columns", "warnings")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +37,7 @@ class Reconstruction(Result):
     """
 
     plotted_by = "reconstruction.plot_reconstruction"
+    _omitted, _derived = ("pseudo", "trace", "columns"), ("statistics",)
 
     pseudo: PseudoData
     trace: tuple[tuple[float, ...], ...]
@@ -74,11 +73,6 @@ class Reconstruction(Result):
         statistics = {"n": total}
         statistics |= {f"mean({n})": float(v) for n, v in zip(names, mean, strict=True)}
         return statistics | {f"var({n})": float(v) for n, v in zip(names, variance, strict=True)}
-
-    def to_dict(self) -> Json:
-        """Plain types only, without records and trace."""
-        meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _EXCLUDED}
-        return self._document(**meta, statistics=self.statistics())
 
     def to_dataframe(self) -> "DataFrame":
         """One row per pseudo-record: its weight and its fields."""
