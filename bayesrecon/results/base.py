@@ -6,7 +6,6 @@ import importlib
 import json
 import math
 import pkgutil
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -16,7 +15,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, near, visible
 from bayesrecon.files import write_netcdf, write_whole
-from bayesrecon.json_types import Json
+from bayesrecon.json_types import Json, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,23 +76,6 @@ def _packed(value: object, arrays: dict[str, np.ndarray], classes: dict[str, typ
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise BayesreconError(f"a {type(value).__name__} is not data and cannot be saved; use to_dict()")
-
-
-def plain(value: object) -> Any:
-    """The value in JSON types: objects for dataclasses, lists for arrays, None for numbers that are not finite."""
-    if isinstance(value, Result):
-        return value.to_dict()
-    if dataclasses.is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__") or hasattr(value, "tolist"):
-        value = np.asarray(value).tolist()
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 _ROWS = 20

@@ -35,10 +35,10 @@ from bayesrecon.games import (
 )
 from bayesrecon.games.adversaries import LabelOnly
 from bayesrecon.games.adversary import Oracles, View
+from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
 from bayesrecon.games.learners import Labels, forest
-from bayesrecon.games.mechanism import NewtonStep
 from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA

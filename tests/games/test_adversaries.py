@@ -35,8 +35,8 @@ from bayesrecon.games import (
 )
 from bayesrecon.games.adversary import Oracles, View, named_adversaries, named_adversary
 from bayesrecon.games.answers import distance, loss_of
+from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.data import Records
-from bayesrecon.games.mechanism import NewtonStep
 from bayesrecon.games.membership import confidence, log_ratio, one_sided
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 

@@ -17,9 +17,9 @@ from bayesrecon.games import (
     TwoNormals,
     play,
 )
+from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Environment, Watching
 from bayesrecon.games.data import Records
-from bayesrecon.games.mechanism import NewtonStep
 from bayesrecon.games.playing import GameError
 
 LINE = Law("linear law", LinearLaw(3), size=40, outside=0)
