@@ -14,7 +14,8 @@ from bayesrecon.attacks.recovery import recover
 from bayesrecon.cli import console, rich_tables
 from bayesrecon.cli.rich_tables import table
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.truth import joint_test, true_statistics
+from bayesrecon.evaluate.joint_test import joint_test
+from bayesrecon.evaluate.truth import true_statistics
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load

@@ -5,7 +5,7 @@ import pytest
 from conjugate import regression_model, sample_regression
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate.truth import joint_test
+from bayesrecon.evaluate.joint_test import joint_test
 from bayesrecon.posteriors import from_draws
 
 
