@@ -10,6 +10,7 @@ from .data import Law as Law
 from .data import Table as Table
 from .data import table as table
 from .inference import Game as Game
+from .inference import ReconstructionGame as ReconstructionGame
 from .learner import Functions as Functions
 from .learner import ScikitLearner as ScikitLearner
 from .learners import LeastSquares as LeastSquares
@@ -28,7 +29,6 @@ from .playing import play as play
 from .private import ObjectivePerturbation as ObjectivePerturbation
 from .private import OutputPerturbation as OutputPerturbation
 from .private import PosteriorDraw as PosteriorDraw
-from .reconstruction_game import ReconstructionGame as ReconstructionGame
 from .reconstructor import DeletedInstance as DeletedInstance
 from .reconstructor import DeletedLabel as DeletedLabel
 from .reconstructor import KnownInstance as KnownInstance

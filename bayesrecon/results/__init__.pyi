@@ -6,7 +6,7 @@ from .deletion import Inversion as Inversion
 from .deletion import MissingRecord as MissingRecord
 from .diagnosis import Diagnosis as Diagnosis
 from .input_estimate import InputEstimate as InputEstimate
-from .matched import Matched as Matched
+from .reconstruction import Matched as Matched
 from .reconstruction import Reconstruction as Reconstruction
 from .records import RecordTable as RecordTable
 from .recovery import Recovery as Recovery

@@ -136,7 +136,7 @@ class Interval:
 class Bounds(Result):
     """Intervals and the domain on which they hold. `level` is their joint coverage."""
 
-    plotted_by = "bounds.plot_bounds"
+    plotted_by = "diagnosis.plot_bounds"
 
     release: str
     level: float
@@ -179,7 +179,7 @@ class Witness(Result):
         visibility: `(G,)` or `(G, G)`, share of each bump function that the release determines.
     """
 
-    plotted_by = "witness.plot_witness"
+    plotted_by = "diagnosis.plot_witness"
 
     release: str
     fields: tuple[str, ...]

@@ -24,8 +24,8 @@ from bayesrecon.games import (
 from bayesrecon.games import table as table_of
 from bayesrecon.games.adversary import Oracles, View, named_adversary
 from bayesrecon.games.data import Records
+from bayesrecon.games.inference import ReconstructionGame
 from bayesrecon.games.named_games import DATA
-from bayesrecon.games.reconstruction_game import ReconstructionGame
 from bayesrecon.games.reconstructor import DeletedLabel, KnownInstance
 from benchmarks.study import table
 

@@ -38,8 +38,8 @@ from bayesrecon.games.adversary import Oracles, View
 from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
+from bayesrecon.games.inference import MembershipGame
 from bayesrecon.games.learners import Labels, forest
-from bayesrecon.games.membership_game import MembershipGame
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA
 from benchmarks.games.variants_page import page

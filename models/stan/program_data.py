@@ -10,10 +10,9 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.layout import columns, sizes_of
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
-from bayesrecon.models.stan.record_term import NeedsAllRecordsError, possible_counts
+from bayesrecon.models.stan.record_term import NeedsAllRecordsError, columns, possible_counts, sizes_of
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
 
 

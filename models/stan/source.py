@@ -24,15 +24,6 @@ from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.density_visitor import DensityVisitor
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.layout import (
-    RecordField,
-    columns,
-    constants_of,
-    domain_of,
-    implied_sizes,
-    indexing,
-    sizes_of,
-)
 from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.named_densities import linear_predictor
@@ -42,11 +33,18 @@ from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations,
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import (
     Parts,
+    RecordField,
+    columns,
+    constants_of,
     coupled_column,
+    domain_of,
     identities_of,
+    implied_sizes,
+    indexing,
     pointwise_notes,
     possible_counts,
     record_parameters,
+    sizes_of,
 )
 from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.values import Elements, StanError

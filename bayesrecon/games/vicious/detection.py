@@ -83,7 +83,7 @@ def detection_scores(
     Raises:
         BayesreconError: the labels do not fit the model, there are too few records for a batch, or there are no rounds.
 
-    >>> from bayesrecon.attacks.outputs.adam_training import Schedule
+    >>> from bayesrecon.attacks.outputs.decoder import Schedule
     >>> from bayesrecon.games.vicious import train
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 80)
