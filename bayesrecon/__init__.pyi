@@ -31,10 +31,10 @@ from .attacks.recovery import recover as recover
 from .auditing.audit import audit as audit
 from .auditing.audit_outputs import audit_outputs as audit_outputs
 from .disclosure.bounds import bound as bound
+from .disclosure.bounds import witness as witness
 from .disclosure.diagnosis import diagnose as diagnose
 from .disclosure.planner import plan as plan
 from .disclosure.sanitising.sanitise import sanitise as sanitise
-from .disclosure.witness import witness as witness
 from .divergence.metrics import Metric as Metric
 from .errors import BayesreconError as BayesreconError
 from .results.loading import load_result as load_result

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon import datasets
-from bayesrecon.datasets.labelled import LabelledData
+from bayesrecon.datasets.data_files import LabelledData
 
 SETS = {
     "mnist": datasets.mnist,

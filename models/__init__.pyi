@@ -2,8 +2,8 @@ from .adapter import from_numpyro as from_numpyro
 from .conversion import model_of as model_of
 from .density import from_density as from_density
 from .losses import from_loss as from_loss
-from .margins import from_margin as from_margin
-from .margins import smoothed_relu as smoothed_relu
+from .losses import from_margin as from_margin
+from .losses import smoothed_relu as smoothed_relu
 from .power import tempered as tempered
 from .pymc import from_pymc as from_pymc
 from .registry import find as find

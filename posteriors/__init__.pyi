@@ -1,5 +1,5 @@
+from .approximated.approximations import from_log_density as from_log_density
 from .approximated.approximations import gaussian as gaussian
-from .approximated.densities import from_log_density as from_log_density
 from .approximated.guides import from_guide as from_guide
 from .conversion import release_of as release_of
 from .draws import Draws as Draws
@@ -8,10 +8,10 @@ from .fits.estimators import save_trained as save_trained
 from .fits.model_outputs import outputs as outputs
 from .fits.regressions import from_statsmodels as from_statsmodels
 from .fitting.fitted import fitted as fitted
+from .fitting.fitted import from_posteriordb as from_posteriordb
+from .fitting.nuts import gradient_step_without as gradient_step_without
+from .fitting.nuts import newton_step_without as newton_step_without
 from .fitting.nuts import nuts as nuts
-from .fitting.reference import from_posteriordb as from_posteriordb
-from .fitting.steps import gradient_step_without as gradient_step_without
-from .fitting.steps import newton_step_without as newton_step_without
 from .fitting.training import retrain_without as retrain_without
 from .fitting.training import train as train
 from .fitting.training import train_network as train_network

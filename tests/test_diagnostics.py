@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.diagnostics import calibration_table, effective_sample_size, split_r_hat
-from bayesrecon.evaluate.record_scores import calibration_error
+from bayesrecon.evaluate.truth import calibration_error
 
 
 def test_effective_sample_size_and_r_hat_agree_with_arviz():

@@ -69,12 +69,12 @@ LONG = {
     "bayesrecon.disclosure.planner.plan",
     "bayesrecon.disclosure.sanitising.sanitise.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
-    "bayesrecon.games.membership_game.MembershipGame",
+    "bayesrecon.games.inference.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",
     "bayesrecon.games.vicious.network.train",
     "bayesrecon.plots.reconstruction.plot_reconstruction",
     "bayesrecon.plots.reconstruction.plot_traces",
-    "bayesrecon.posteriors.approximated.densities.evaluated",
+    "bayesrecon.posteriors.approximated.approximations.evaluated",
     "bayesrecon.posteriors.approximated.guides.from_guide",
 }
 

@@ -76,7 +76,7 @@ PLANTED = {
     "upwards": ("bayesrecon.divergence.dense", "from bayesrecon.estimation.span import Fit"),
     "upwards, inside a function": ("bayesrecon.results.audit", "def f():\n    import bayesrecon.plots.report"),
     "upwards, for type checkers": (
-        "bayesrecon.plots.bounds",
+        "bayesrecon.plots.diagnosis",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from bayesrecon.disclosure import bounds",
     ),
     "upwards, by a string": (
@@ -91,7 +91,7 @@ PLANTED = {
     ),
     "attacks see the truth": ("bayesrecon.attacks.recovery", "from bayesrecon.evaluate import score_records"),
     "the truth sees attacks": ("bayesrecon.evaluate.truth", "from bayesrecon.attacks.recovery import recover"),
-    "the second door": ("bayesrecon.results.matched", 'NAME = "bayesrecon.plots"'),
+    "the second door": ("bayesrecon.results.reconstruction", 'NAME = "bayesrecon.plots"'),
     "the command line is used": ("bayesrecon.auditing.audit", "from bayesrecon.cli.console import say"),
 }
 
@@ -108,8 +108,8 @@ def test_a_planted_import_is_found(name):
     ("one", "other"),
     [
         ("bayesrecon.divergence.score", "bayesrecon.divergence.dense"),
-        ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.gaussian_linear"),
-        ("bayesrecon.plots.style", "bayesrecon.plots.forest"),
+        ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.linear"),
+        ("bayesrecon.plots.style", "bayesrecon.plots.recovery_summary"),
     ],
 )
 def test_a_planted_circle_is_found(one, other):

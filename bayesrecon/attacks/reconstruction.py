@@ -12,8 +12,7 @@ from bayesrecon.pairs import Deletion, Unchanged
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.input_estimate import InputEstimate
-from bayesrecon.results.matched import Matched
-from bayesrecon.results.reconstruction import Reconstruction
+from bayesrecon.results.reconstruction import Matched, Reconstruction
 from bayesrecon.results.records import RecordTable
 from bayesrecon.verbs.verb import verb
 

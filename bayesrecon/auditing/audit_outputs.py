@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
-from bayesrecon.attacks.outputs.decoding import decoded
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.attacks.outputs.decoding import decoded, fitted_decoder
 from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.divergence.output_embedding import Answer
 from bayesrecon.errors import BayesreconError

@@ -128,7 +128,7 @@ def finish(
     judged, result = result.fixed or result, result.told(show_values)
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
-    args.deliver(result, "audit.plot_audit", _show)
+    args.deliver(result, "report.plot_audit", _show)
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)

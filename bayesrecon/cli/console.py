@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.text import Text
 
 from bayesrecon.errors import Note, visible
-from bayesrecon.results.json_values import plain
+from bayesrecon.json_types import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160

@@ -146,7 +146,7 @@ def _opened(sources: Sequence[str], given: ReleaseOptions, values: Json) -> "Rel
     loaded_model = load_model(given.model, values, sources) if given.model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
-        from bayesrecon.posteriors.fitting.reference import from_posteriordb
+        from bayesrecon.posteriors.fitting.fitted import from_posteriordb
 
         if given.weights is not None:
             raise BayesreconError("--weights needs a file of draws; draws from posteriordb have no weights")

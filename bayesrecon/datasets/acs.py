@@ -6,8 +6,7 @@ from typing import IO
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import BoundedStream, checked_folder, opened
-from bayesrecon.datasets.labelled import LabelledData, joined
+from bayesrecon.datasets.data_files import BoundedStream, LabelledData, checked_folder, joined, opened
 from bayesrecon.errors import BayesreconError, near
 
 FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")

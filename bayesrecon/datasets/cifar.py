@@ -7,9 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import BoundedStream, checked_folder, is_named
-from bayesrecon.datasets.idx import checked_labels, files_of_part
-from bayesrecon.datasets.labelled import LabelledData, joined
+from bayesrecon.datasets.data_files import (
+    BoundedStream,
+    LabelledData,
+    checked_folder,
+    checked_labels,
+    files_of_part,
+    is_named,
+    joined,
+)
 from bayesrecon.errors import BayesreconError, reading
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

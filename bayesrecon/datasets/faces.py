@@ -4,9 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrecon.datasets.data_files import checked_folder, opened
-from bayesrecon.datasets.idx import files_of_part
-from bayesrecon.datasets.labelled import LabelledData
+from bayesrecon.datasets.data_files import LabelledData, checked_folder, files_of_part, opened
 from bayesrecon.datasets.pictures import files_of, pictures
 from bayesrecon.errors import BayesreconError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrecon.datasets.labelled import LabelledData
+from bayesrecon.datasets.data_files import LabelledData
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile

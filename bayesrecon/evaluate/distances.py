@@ -1,5 +1,7 @@
 """Distances between weighted sets of records."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +9,13 @@ import scipy.optimize
 import scipy.special
 from numpy.typing import ArrayLike
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.divergence.definitions import measure_of
+from bayesrecon.divergence.metrics import Metric
+from bayesrecon.divergence.theorem import fisher_divergence
+from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.model import PseudoData
+from bayesrecon.releases import Release
+from bayesrecon.results.reconstruction import Reconstruction
 
 _MOST_PAIRS = 250_000  # of an exact transport problem
 
@@ -239,3 +247,119 @@ def as_table(values: ArrayLike, name: str) -> np.ndarray:
     if not np.isfinite(table).all():
         raise BayesreconError(f"{name} holds missing or infinite values")
     return table
+
+
+# Similarity of two images.
+
+
+def psnr(truth: ArrayLike, guess: ArrayLike, *, value_range: float) -> np.ndarray:
+    """Peak signal-to-noise ratio `10 log10(range^2 / mean (truth - guess)^2)` in dB; infinite for equal images.
+
+    Args:
+        truth, guess: `(..., height, width)`.
+        value_range: largest minus smallest legal value of a pixel: 2 for images in [-1, 1].
+
+    Raises:
+        BayesreconError: the images differ in shape, or have fewer than two dimensions.
+
+    >>> import numpy as np
+    >>> float(psnr(np.zeros((8, 8)), np.full((8, 8), 0.1), value_range=1).round(2))
+    20.0
+    """
+    true, guessed = _images(truth, guess)
+    error = np.mean((true - guessed) ** 2, axis=(-2, -1))
+    with np.errstate(divide="ignore"):
+        return 10 * np.log10(value_range**2 / error)
+
+
+def ssim(truth: ArrayLike, guess: ArrayLike, *, value_range: float) -> np.ndarray:
+    """Structural similarity with Gaussian windows of standard deviation 1.5 (Wang et al. 2004), by scikit-image.
+
+    Args:
+        truth, guess: `(..., height, width)`, at least 11 pixels high and wide; smaller images take the largest
+            uniform window of odd width that fits, up to 7.
+        value_range: largest minus smallest legal value of a pixel.
+
+    Raises:
+        BayesreconError: the images differ in shape, or are less than three pixels high or wide.
+        MissingExtraError: scikit-image is not installed.
+
+    >>> import numpy as np
+    >>> image = np.random.default_rng(0).uniform(size=(16, 16))
+    >>> float(ssim(image, image, value_range=1)), bool(ssim(image, 1 - image, value_range=1) < 0)
+    (1.0, True)
+    """
+    try:
+        from skimage.metrics import structural_similarity
+    except ImportError:
+        raise MissingExtraError("structural similarity", "images") from None
+    true, guessed = _images(truth, guess)
+    height, width = true.shape[-2:]
+    smallest = min(height, width)
+    if smallest < 3:
+        raise BayesreconError(f"images of {height} by {width} pixels are too small for structural similarity")
+    similarity = partial(structural_similarity, data_range=value_range)
+    if smallest < 11:
+        similarity = partial(similarity, win_size=min(7, smallest - 1 + smallest % 2))
+    else:
+        similarity = partial(similarity, gaussian_weights=True, sigma=1.5, use_sample_covariance=False)
+    pairs = zip(true.reshape(-1, height, width), guessed.reshape(-1, height, width), strict=True)
+    values = [similarity(one, other) for one, other in pairs]
+    return np.array(values).reshape(true.shape[:-2])
+
+
+def _images(truth: ArrayLike, guess: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    true, guessed = np.asarray(truth, float), np.asarray(guess, float)
+    if true.shape != guessed.shape or true.ndim < 2:
+        raise BayesreconError(f"images of shapes {true.shape} and {guessed.shape}; expected (..., height, width) twice")
+    return true, guessed
+
+
+# The Fisher divergence of pseudo-data from the private ones (`bayesrecon.divergence.theorem`).
+
+
+def divergence(
+    release: Release,
+    pseudo: Reconstruction | PseudoData | Mapping[str, ArrayLike],
+    truth: Mapping[str, ArrayLike],
+    *,
+    weights: ArrayLike | None = None,
+    metric: Metric | str = "identity",
+) -> float:
+    """The Fisher divergence of the posterior of weighted records from that of the private data, over the draws:
+
+        FD = 1/2 E_theta |Sigma^1/2' sum_m w_m grad l(theta, z_m) - Sigma^1/2' sum_n grad l(theta, x_n)|^2
+
+    It is half the squared MMD between the two measures (Wynne 2025, Theorem 3.4, and 4.3 at a trained parameter):
+    `divergence.fisher_divergence`.
+
+    Args:
+        release: the draws, or the trained parameter, over which the divergence is averaged.
+        pseudo: result of `reconstruct`, or records `{field: (M, *shape)}`.
+        truth: `{field: (N, *shape)}`, the private data.
+        weights: `(M,)` weights of the records; 1 by default. A result has its own weights.
+        metric: Sigma: "identity" as published, or the "covariance" of the draws, for which the divergence has no unit.
+
+    Returns:
+        The Fisher divergence FD.
+
+    Raises:
+        BayesreconError: the records lack a field, have another shape or are not finite, or there are not as many
+            weights as records.
+
+    >>> import bayesrecon, numpy as np
+    >>> model = bayesrecon.models.load("linear_predictor")
+    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[2.0]], "intercept": [1.0]})
+    >>> truth = {"x": np.array([[0.0], [2.0]]), "y": np.array([2.0, 5.0])}
+    >>> alike = {"x": np.array([[0.0], [5.0]]), "y": np.array([2.0, 11.0])}  # record 2 moved along the fitted line
+    >>> divergence(release, alike, truth), divergence(release, alike, truth, weights=[2.0, 1.0])
+    (0.0, 0.5)
+    """
+    measure = pseudo.pseudo if isinstance(pseudo, Reconstruction) else pseudo
+    if weights is not None:
+        if isinstance(measure, PseudoData):
+            raise BayesreconError("a reconstruction has weights of its own: omit weights=")
+        measure = PseudoData(np.asarray(weights, float), dict(measure))
+    for records, subject in ((measure, "the pseudo-data"), (truth, "the truth")):
+        measure_of(release.model, records, subject)
+    return fisher_divergence(release, measure, truth, metric=metric)

@@ -10,7 +10,7 @@ import scipy.special
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records, with_ones
 from bayesrecon.games.learner import Learner, Predictor
-from bayesrecon.games.learners.logistic import Logistic
+from bayesrecon.games.learners import Logistic
 
 
 @dataclass(frozen=True)

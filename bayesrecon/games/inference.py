@@ -1,4 +1,4 @@
-"""The deletion inference game: which of two records was deleted between two trained models?"""
+"""Deletion inference, reconstruction and membership as games."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
@@ -7,14 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.evaluate.rate_intervals import bootstrap, clopper_pearson
+from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, Oracles, View, X, Y
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import FittedModel, as_learner
 from bayesrecon.games.mechanism import IDEAL, DeletionMechanism, Retrain, claimed_epsilon, train_and_delete
+from bayesrecon.games.membership import Membership
 from bayesrecon.games.outcome import Played, compared, generator, rate_row
-from bayesrecon.games.view import Oracles, View
-from bayesrecon.results.game import GameResult
+from bayesrecon.games.reconstructor import Reconstructor
+from bayesrecon.results.game import GameResult, Rate, ReconstructionResult, ReconstructionRow
 
 RECORDS, INSTANCES, LABELS = "records", "instances", "labels"
 """Which parts of the challenges the adversary sees."""
@@ -328,3 +330,188 @@ def _checked_scores(player: Adversary, scores: npt.ArrayLike, count: int) -> np.
     if len(flat) != count or np.isnan(flat).any():
         raise BayesreconError(f"{player.name} returned {flat}, expected {count} scores that are numbers")
     return flat
+
+
+@dataclass(frozen=True, eq=False)
+class ReconstructionGame:
+    """The reconstruction game (Gao et al. 2022, definition 4.1) as data; `play` plays it.
+
+    A round samples S, trains h, deletes a record chosen uniformly at random, and shows the reconstructors both models.
+    Rounds without an answer are counted separately from wrong answers.
+
+    Attributes:
+        data, learner, deletion, auxiliary: as in `Game`.
+        reconstructors: the players.
+        known: whether the deleted instance is given, so that only its response is unknown (definition C.2).
+    """
+
+    data: Data
+    learner: Any
+    reconstructors: Any
+    deletion: DeletionMechanism = IDEAL
+    name: str = "reconstruction"
+    auxiliary: int | None = None
+    known: bool = False
+
+    def __post_init__(self) -> None:
+        players = self.reconstructors
+        players = (players,) if isinstance(players, Reconstructor) else tuple(players)
+        object.__setattr__(self, "reconstructors", players)
+        object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
+        self.learner.check(self.data.classes)
+        claimed_epsilon(self.learner, self.deletion)
+        if not players or not all(isinstance(player, Reconstructor) for player in players):
+            raise BayesreconError("a reconstruction game needs reconstructors: bayesrecon.games.DeletedLabel(), ...")
+        for player in players:
+            if X in player.required() and not self.known:
+                raise BayesreconError(f"{player.name} needs the deleted instance; set known=True")
+            if PUBLIC in player.required() and self.auxiliary == 0:
+                raise BayesreconError(f"{player.name} needs auxiliary records; set auxiliary=None for all")
+
+    @property
+    def quick(self) -> bool:
+        """Whether rounds are so short that worker processes do not pay off."""
+        return bool(self.learner.quick)
+
+    def play_round(self, seed: int, number: int) -> np.ndarray:
+        """The outcome of one round, `(reconstructors, 5)`.
+
+        Columns are: answered (0 or 1), distance of x and error of y (NaN if not guessed), and the errors of h and h' at
+        the deleted record (NaN for classes).
+        """
+        rng = generator(seed, number)
+        private, outside = self.data.draw(rng)
+        row = rng.integers(len(private.y), size=1)
+        before, after = train_and_delete(self.deletion, self.learner, private, row, self.data.classes, rng)
+        (x,), (y,) = private.rows(row)
+        residuals = [np.nan, np.nan] if self.data.classes else [float(y - h(x[None])[0]) for h in (before, after)]
+        outcomes = []
+        for player in self.reconstructors:
+            view = View(
+                ask=Oracles(before, after),
+                x=x[None] if self.known else None,
+                y=None,
+                classes=self.data.classes,
+                answers=self.learner.answers,
+                public=outside.rows(slice(self.auxiliary)) if self.auxiliary != 0 else None,
+                others=None,
+                fitted=None,
+                learner=self.learner,
+                total=len(private.y),
+                rng=generator(seed, number, player.name),
+            )
+            (guess,) = player.guesses(view)
+            distance = np.nan if guess is None or guess.x is None else float(np.linalg.norm(guess.x - x))
+            error = np.nan if guess is None or guess.y is None else float(y - guess.y)
+            outcomes.append([float(guess is not None), distance, error, *residuals])
+        return np.array(outcomes)
+
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> ReconstructionResult:
+        """The result of the rounds `(N, reconstructors, 5)`."""
+        rows = tuple(self._row(player.name, outcomes[:, i]) for i, player in enumerate(self.reconstructors))
+        return ReconstructionResult(
+            rows=rows,
+            outcomes=outcomes,
+            game=self.name,
+            data=self.data.name,
+            learner=self.learner.name,
+            classes=self.data.classes,
+            **played,
+        )
+
+    def _row(self, name: str, table: np.ndarray) -> ReconstructionRow:
+        answered, distances, errors, before, after = table.T
+        count = len(table)
+        correct, relative, squares = None, None, [None, None, None]
+        guessed = ~np.isnan(errors)  # labels, not only instances
+        if self.data.classes and (guessed.any() or not answered.any()):
+            correct = Rate(*clopper_pearson(int((errors == 0).sum()), count))
+        elif guessed.any():
+            squares = [float(np.mean(v[guessed] ** 2)) for v in (before, after, errors)]
+            smaller = np.minimum(before[guessed] ** 2, after[guessed] ** 2)
+            if guessed.sum() > 1:
+                pairs = np.stack([errors[guessed] ** 2, smaller], axis=1)
+                relative = Rate(*bootstrap(pairs, _ratio))
+        distance = None if np.isnan(distances).all() else float(np.nanmedian(distances))
+        return ReconstructionRow(
+            name, count, int(count - answered.sum()), correct, *squares, relative_error=relative, distance=distance
+        )
+
+
+def _ratio(pairs: np.ndarray, axis: int = 0) -> float:
+    """Sum of the first column divided by the sum of the second."""
+    numerator, denominator = pairs.sum(axis=axis)
+    return float(numerator / denominator) if denominator > 0 else np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipGame:
+    """The membership game (Shokri et al. 2017; Yeom et al. 2018).
+
+    A round trains h on S and shows an attack as many records from S as from outside. The attack calls each "in" or
+    "out". Success is the share of correct calls. Guessing succeeds with probability 1/2.
+
+    Attributes:
+        data: sampler of data sets.
+        learner: what is trained.
+        attacks: membership attacks. All of them see the same records.
+        records: number of records of either kind in a round.
+        auxiliary: number of records outside S that the attacks hold, other than those that are shown; None for all.
+
+    >>> from bayesrecon.games import Law, Neighbours, ShadowModels, TwoNormals, play
+    >>> game = MembershipGame(Law("two normals", TwoNormals(), 2, size=60), Neighbours(1), (ShadowModels(2),))
+    >>> play(game, 20, workers=1).rows[0].success.lower > 0.5
+    True
+    """
+
+    data: Data
+    learner: Any
+    attacks: Any
+    records: int = 20
+    auxiliary: int | None = None
+    name: str = "membership"
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        attacks = (self.attacks,) if isinstance(self.attacks, Membership) else tuple(self.attacks)
+        object.__setattr__(self, "attacks", attacks)
+        object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
+        if not attacks or not all(isinstance(attack, Membership) for attack in attacks):
+            raise BayesreconError("a membership game needs membership attacks: bayesrecon.games.LossThreshold(), ...")
+        if self.records < 1 or (self.auxiliary is not None and self.auxiliary < 1):
+            raise BayesreconError(f"records={self.records}, auxiliary={self.auxiliary}: expected one or more of each")
+
+    def play_round(self, seed: int, number: int) -> np.ndarray:
+        """Correct, undecided, wrong, and undecided calls that the coin made correct, `(attacks, 4)`."""
+        rng = generator(seed, number)
+        private, outside = self.data.draw(rng)
+        k, spare = self.records, rng.permutation(len(outside.y))
+        public = outside.rows(spare[k:] if self.auxiliary is None else spare[k : k + self.auxiliary])
+        if len(private.y) < k or len(public.y) < max(self.auxiliary or 1, 1):
+            raise BayesreconError(
+                f"{self.data.name}: too few records for {k} members, {k} non-members and the auxiliary records"
+            )
+        members, nonmembers = private.rows(rng.choice(len(private.y), k, replace=False)), outside.rows(spare[:k])
+        x, y = np.concatenate([members.x, nonmembers.x]), np.concatenate([members.y, nonmembers.y])
+        out = np.arange(2 * k) >= k
+        model = self.learner.fit(private, self.data.classes, int(rng.integers(2**31)))
+        counts = []
+        for attack in self.attacks:
+            coins = generator(seed, number, attack.name)
+            view = View(
+                Oracles(model, model), x, y, self.data.classes, self.learner.answers, public, None, None, self.learner,
+                len(private.y), coins,
+            )  # fmt: skip
+            called_out = attack.prepare(view)(model(x))
+            counts.append(compared(np.where(out, called_out, 1 - called_out), 0.5, coins))
+        return np.stack(counts)
+
+    def result(self, outcomes: np.ndarray, **played: Unpack[Played]) -> GameResult:
+        """The result of the rounds `(N, attacks, 4)`."""
+        rows = tuple(
+            rate_row(attack.name, "answers", outcomes[:, i], len(self.attacks)) for i, attack in enumerate(self.attacks)
+        )
+        return GameResult(
+            rows=rows, outcomes=outcomes, game=self.name, data=self.data.name, learner=self.learner.name,
+            variant=f"membership, {self.records} members and as many others a round", claimed_epsilon=None, **played,
+        )  # fmt: skip

@@ -1,5 +1,3 @@
-from .audit import plot_pointwise as plot_pointwise
-from .audit import plot_remedies as plot_remedies
 from .deletion import plot_images as plot_images
 from .deletion import plot_inference as plot_inference
 from .deletion import plot_similarity as plot_similarity
@@ -7,3 +5,5 @@ from .diagnosis import plot_diagnosis as plot_diagnosis
 from .reconstruction import plot_traces as plot_traces
 from .recovery_summary import plot_recovered_against_true as plot_recovered_against_true
 from .recovery_summary import plot_summary as plot_summary
+from .report import plot_pointwise as plot_pointwise
+from .report import plot_remedies as plot_remedies

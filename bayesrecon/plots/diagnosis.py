@@ -1,4 +1,4 @@
-"""Plots of a diagnosis: the kernel's eigenvalues with their noise, and the visibility of features."""
+"""Plots of what a release determines: eigenvalues with their noise, visibility of features, bounds and the witness."""
 
 import math
 from collections.abc import Iterator
@@ -9,18 +9,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.forest import MOST_ROWS, table_height
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, PANEL, ROUNDING, fit, new_figure, panel, set_ticks, styles
-from bayesrecon.plots.text import label, minus
+from bayesrecon.plots.recovery_summary import MOST_ROWS, table_height
+from bayesrecon.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PANEL,
+    ROUNDING,
+    axes_of,
+    check_path,
+    finish,
+    fit,
+    label,
+    minus,
+    new_figure,
+    panel,
+    save_figure,
+    set_ticks,
+    styles,
+)
 from bayesrecon.results.plan import EXACT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.typing import HashableList
 
-    from bayesrecon.results.diagnosis import Diagnosis
+    from bayesrecon.results.diagnosis import Bounds, Diagnosis, Witness
     from bayesrecon.results.plan import Outlook, Plan
+
 
 _COLOURS = {"determined": BLUE, "partly": ORANGE, "undetermined": GREY}
 _SIDE_BY_SIDE = 20  # with more features, the left panel would be taller than the spectrum beside it
@@ -300,3 +316,114 @@ def _edge(ax: "Axes", x: float, side: str, text: str) -> None:
         fontsize="small",
         color=GREY,
     )
+
+
+def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
+    """Each interval relative to its midpoint, in per cent, labelled with its ends.
+
+    Statistics without bounds are grey.
+
+    Args:
+        bounds: result of `bayesrecon.bound`.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
+
+    >>> from bayesrecon.results.diagnosis import Bounds, Interval
+    >>> bounds = Bounds("survey", 0.99, {"y": (0, 9)}, (Interval("n", 90.0, 110.0), Interval("mean(y)", 4.0, 5.0)))
+    >>> [label.get_text() for label in plot_bounds(bounds).get_yticklabels()]
+    ['n', 'mean(y)']
+    """
+    with panel(ax, path) as ax:
+        widest = 0.0
+        for i, interval in enumerate(bounds.intervals):
+            if interval.lower is None or interval.upper is None:
+                ax.text(0, i, "not bounded", color=GREY, ha="center", va="center")
+                continue
+            middle = (interval.lower + interval.upper) / 2
+            half = 50 * (interval.upper - interval.lower) / (abs(middle) or 1.0)
+            widest = max(widest, half)
+            ax.plot([-half, half], [i, i], color=BLUE, linewidth=3, solid_capstyle="butt")
+            ax.annotate(
+                f"{interval.lower:.5g} … {interval.upper:.5g}",
+                (1.02, i),
+                xycoords=("axes fraction", "data"),
+                va="center",
+            )
+        ax.set_yticks(range(len(bounds.intervals)), [label(interval.name) for interval in bounds.intervals])
+        ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
+        ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
+        ax.set_xlabel("per cent of the interval's midpoint")
+        domains = ", ".join(f"{field} in {domain}" for field, domain in bounds.domain.items())
+        ax.set_title(label(f"{bounds.level:.0%} bounds, {domains}"), loc="left")
+    return ax
+
+
+_SEEN = 0.5  # share of a value that is determined, from which on it has a band
+_MAP = (5.4, 4.4)  # inches, including the colour bar
+
+
+def plot_witness(witness: "Witness", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
+    """The estimated density of the private records over one or two fields.
+
+    For one field it is a curve, or bars if the field has few values. It has a 95 % band where most of it is determined,
+    and is dashed elsewhere. For two fields it is a map. The
+    part that the release does not determine is replaced by a smooth density with the recovered moments. The title
+    states its share.
+
+    Args:
+        witness: result of `bayesrecon.witness`.
+        ax: Axes to draw into; by default a new figure.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_witness(bayesrecon.witness(release, "y"))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('y', 'density of the records')
+    """
+    check_path(path)
+    ax, figure = axes_of(ax, pyplot=path is None)
+    names = [label(name) for name in witness.fields]
+    determined = (
+        f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
+    )
+    if len(names) == 1:
+        (grid,) = witness.grids
+        half = Z95 * witness.se
+        if len(grid) < 12:
+            ax.errorbar(grid, witness.values, yerr=half, color=BLUE, marker="o", linestyle="none", capsize=3)
+            ax.set_ylabel("share of the records")
+        else:
+            low, high = witness.values - half, witness.values + half
+            seen = np.asarray(witness.visibility) >= _SEEN
+            ax.fill_between(grid, low, high, where=seen, color=BLUE, alpha=0.25, linewidth=0)
+            ax.plot(grid, witness.values, color=GREY, ls="--", label=None if seen.all() else "smooth guess")
+            ax.plot(
+                grid, np.where(seen, witness.values, np.nan), color=BLUE, label="determined" if seen.any() else None
+            )
+            ax.set_ylabel("density of the records")
+        ax.set_ylim(bottom=min(0.0, float((witness.values - half).min())))
+    else:
+        largest = float(witness.values.max())
+        mesh = ax.pcolormesh(*witness.grids, witness.values.T, cmap="Blues", vmin=0, vmax=largest, shading="nearest")
+        mesh.set_rasterized(True)
+        ax.figure.colorbar(mesh, ax=ax, label="density of the records")
+        ax.set_ylabel(names[1])
+    ax.set_xlabel(names[0])
+    ax.set_title(f"Density of the private records\n({determined})", loc="left")
+    finish(ax)
+    if figure is not None and len(names) == 1:
+        fit(figure)
+    elif figure is not None:
+        figure.set_size_inches(*_MAP)
+    if path is not None:
+        save_figure(ax.figure.figure, path)
+    return ax

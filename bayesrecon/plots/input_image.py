@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, new_figure, only
+from bayesrecon.plots.style import BLUE, GREY, check_path, new_figure, only, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

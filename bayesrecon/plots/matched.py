@@ -11,7 +11,7 @@ from bayesrecon.plots.style import BLUE, panel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.matched import Matched
+    from bayesrecon.results.reconstruction import Matched
 
 _MOST, _ACROSS = 100, 10
 

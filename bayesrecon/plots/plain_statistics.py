@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, RED
-from bayesrecon.plots.text import label
+from bayesrecon.plots.style import BLUE, RED, check_path, label, save_figure
 
 _SIZE, _LINE = 5.0, 0.82  # inches: width, and height of a line; at 390 pixels wide, 12 points are 13 pixels
 _REACH = 1.3  # half width of the axis, relative to the largest interval or error

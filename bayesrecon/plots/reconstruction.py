@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.style import (
     BLUE,
     GREY,
@@ -16,14 +15,18 @@ from bayesrecon.plots.style import (
     PANEL,
     RED,
     Style,
+    check_path,
     finish,
     fit,
+    label,
+    minus,
     new_figure,
     only,
+    power,
+    save_figure,
     set_ticks,
     styles,
 )
-from bayesrecon.plots.text import label, minus, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

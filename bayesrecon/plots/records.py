@@ -8,9 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import calibration_table
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, finish, fit, new_figure, only
-from bayesrecon.plots.text import label
+from bayesrecon.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    check_path,
+    finish,
+    fit,
+    label,
+    new_figure,
+    only,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,7 @@
 """Shared parts of the plots: colours, markers and their legend, ticks, and the size of a figure."""
 
-from collections.abc import Callable, Generator, Sequence
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +9,118 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.saving import check_path, save_figure
-from bayesrecon.plots.table import Columns
-from bayesrecon.plots.text import power
+from bayesrecon.diagnostics import Z95
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
+from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def check_path(path: str | Path | None) -> None:
+    """Check the suffix of a path before anything is drawn."""
+    if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
+        raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
+
+
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Write the figure completely or not at all."""
+    write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))
+
+
+Columns = dict[str, np.ndarray]
+"""Columns `(S,)` by name, with one entry per statistic."""
+
+
+def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Columns:
+    """The columns of a result, with true values and errors. Numbers that are missing or not finite are NaN.
+
+    Undetermined statistics have no estimate. Further columns:
+
+    * `scale`: the standard error, or half the 95 % interval divided by 1.96 for partly determined statistics.
+    * `z`: the error divided by `scale`, or infinity for an exact value that is wrong.
+    * `off`: whether the truth is outside the interval.
+    """
+    table = result.to_dataframe().reset_index()
+    table["true"] = np.array([(truth or {}).get(name, np.nan) for name in table["name"]], float)
+    numbers = table.select_dtypes(float)
+    table[numbers.columns] = numbers.where(numbers.abs() < 1e290)  # larger values would overflow an axis
+    table.loc[(table["verdict"] == "undetermined") | table["estimate"].isna(), ["estimate", "se"]] = np.nan
+    table.loc[table["estimate"].isna() | ~(table["se"].isna() | (table["se"] > 0)), ["lower", "upper", "floor"]] = (
+        np.nan
+    )
+    half = (table["upper"] - table["lower"]) / 2
+    table["scale"] = table["se"].fillna((half / Z95).where(half > 0))
+    agree = (table["scale"] == 0) & np.isclose(table["estimate"], table["true"], rtol=1e-6, atol=1e-9)
+    table["z"] = ((table["estimate"] - table["true"]) / table["scale"]).mask(agree, 0.0)
+    beyond = (table["true"] < table["lower"]) | (table["true"] > table["upper"])
+    table["off"] = beyond.where(table["se"].isna(), table["z"].abs() > Z95)
+    return {str(name): table[name].to_numpy() for name in table}
+
+
+def select(table: Columns, rows: np.ndarray) -> Columns:
+    """The rows of a table at a mask or at positions."""
+    return {name: values[rows] for name, values in table.items()}
+
+
+_LONGEST_NAME = 48
+_MOST_DECIMALS = 8
+
+
+def label(name: str) -> str:
+    """A name as a label: shortened, with only printable characters of the font, and without mathematics in `$`."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    fonts = [get_font(findfont(FontProperties(family=[family]))) for family in FontProperties().get_family()]
+    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    known = (c if c.isprintable() and any(font.get_char_index(ord(c)) for font in fonts) else "?" for c in name)
+    return "".join(known).replace("$", r"\$")
+
+
+def minus(text: str) -> str:
+    """Replace hyphens by minus signs, unless the user's style prefers hyphens."""
+    from matplotlib.ticker import Formatter
+
+    return Formatter.fix_minus(text)
+
+
+def power(value: float) -> str:
+    """A tick label: `0.1`, `5`, or a power of ten with one digit before it."""
+    if value == 0 or 1e-4 < abs(value) < 1e6:
+        return minus(f"{value:g}")
+    mantissa, exponent = f"{value:.0e}".split("e")
+    factor = {"1": "", "-1": "-"}.get(mantissa, rf"{mantissa}\cdot ")
+    return f"${factor}10^{{{int(exponent)}}}$"
+
+
+def numbers(
+    value: float, se: float, scale: float, lower: float, upper: float, true: float
+) -> tuple[str, str, str, str]:
+    """Value, error, interval and true value as strings, to the digits that the error supports. NaN is omitted."""
+    spec, unit, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
+    if scale > 0:
+        exponent = math.floor(math.log10(max(abs(value), scale)))
+        if exponent >= 7 or -300 < exponent < -3:
+            unit, suffix = 10.0**exponent, f"e{exponent}"
+        decimals = 1 - math.floor(math.log10(max(scale / unit, 1e-99)))
+        spec = f".{min(max(decimals, 0), _MOST_DECIMALS)}f"
+
+    def show(number: float) -> str:
+        return "" if math.isnan(number) else minus(f"{number / unit:{spec}}{suffix}")
+
+    error = "exact" if se == 0 else ""
+    if se > 0:
+        beneath = float(f"{se / unit:{spec}}") == 0  # the last digit shown
+        error = f"± {minus(f'{se:.1g}') if beneath else show(se)}"
+    interval = "" if math.isnan(lower + upper) else f"{show(lower)} to {show(upper)}"
+    return show(value), error, interval, show(true)
+
 
 # The Okabe-Ito palette. The colours also differ in lightness, and markers of different colours differ in shape.
 BLUE, RED, ORANGE, GREY = "#0072B2", "#D55E00", "#E69F00", "#8C8C8C"

@@ -1,13 +1,13 @@
 from .audit import Audit as Audit
 from .deletion import DeletedRecord as DeletedRecord
+from .deletion import DeletedSentence as DeletedSentence
 from .deletion import DeletionInference as DeletionInference
 from .deletion import Inversion as Inversion
 from .deletion import MissingRecord as MissingRecord
 from .diagnosis import Diagnosis as Diagnosis
 from .input_estimate import InputEstimate as InputEstimate
-from .matched import Matched as Matched
+from .reconstruction import Matched as Matched
 from .reconstruction import Reconstruction as Reconstruction
 from .records import RecordTable as RecordTable
 from .recovery import Recovery as Recovery
 from .sanitised import Sanitised as Sanitised
-from .sentence import DeletedSentence as DeletedSentence

@@ -54,7 +54,7 @@ class Audit(Result):
         show_values: whether reports show values of records.
     """
 
-    plotted_by = "audit.plot_audit"
+    plotted_by = "report.plot_audit"
 
     findings: tuple[Finding, ...]
     name: str

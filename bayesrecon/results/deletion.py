@@ -1,6 +1,6 @@
 """Results about a deletion: the deleted record, the probabilities of candidates, and the one unknown record."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from bayesrecon.results.row import Row
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 _TRAINED = "if both were trained to their optimum, and no noise was added"
 
@@ -61,12 +62,6 @@ class DeletedRecord(Result):
         """The result without a record, for two releases that do not differ by more than rounding."""
         one, two, model = pair.before.name, pair.after.name, pair.before.model.name
         return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective_size", "probability")
-        names = (*names, "doubts", "other", "other_probability")
-        return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> "DataFrame":
         """One row per entry of the record."""
@@ -122,6 +117,7 @@ class DeletionInference(Result):
     """
 
     plotted_by = "deletion.plot_inference"
+    _derived = ("ranking",)
 
     probability: np.ndarray
     log_likelihood: np.ndarray
@@ -139,16 +135,6 @@ class DeletionInference(Result):
     def ranking(self) -> np.ndarray:
         """Row numbers of the candidates, most likely first."""
         return np.argsort(-self.log_likelihood, kind="stable")
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
-        return self._document(
-            **{name: getattr(self, name) for name in names},
-            deleted=[asdict(row) for row in self.deleted],
-            hypotheses=self.hypotheses,
-            bayes_factors=self.bayes_factors,
-        )
 
     def to_dataframe(self) -> "DataFrame":
         """One row per candidate, most likely first."""
@@ -198,10 +184,6 @@ class MissingRecord(Result):
     model: str
     warnings: tuple[str, ...] = ()
 
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
-
     def to_dataframe(self) -> "DataFrame":
         """One row with the record's fields and the error."""
         import pandas as pd
@@ -239,3 +221,44 @@ class Inversion:
     misfit: np.ndarray
     start: np.ndarray
     misfits: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletedSentence(Result):
+    """A reconstruction of the deleted sentence.
+
+    Attributes:
+        words: the sentence. If several explain the change equally well, one of them, drawn at random.
+        count: number of sentences that explain the change equally well.
+        listed: some or all of these sentences, sorted by their words.
+        length: n, the length of the n-grams.
+    """
+
+    _derived = ("probability", "complete")
+
+    words: tuple[str, ...]
+    count: int
+    listed: tuple[tuple[str, ...], ...]
+    length: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """Probability that the words are right and in the right order, if one sentence was deleted: `1 / count`."""
+        return 1 / self.count
+
+    @property
+    def complete(self) -> bool:
+        """Whether all possible sentences are listed."""
+        return len(self.listed) == self.count
+
+    @property
+    def headline(self) -> str:
+        alone = "the only sentence" if self.count == 1 else f"one of {self.count} sentences"
+        return f"deleted: {' '.join(self.words)!r}, {alone} with these {self.length}-grams"
+
+    def to_dataframe(self) -> "DataFrame":
+        """One row per listed sentence."""
+        import pandas as pd
+
+        return pd.DataFrame({"sentence": [" ".join(words) for words in self.listed]}).rename_axis("sequence")

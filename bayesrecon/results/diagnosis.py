@@ -1,4 +1,4 @@
-"""The result of `diagnose`: what a release determines about its data."""
+"""What a release determines: the results of `diagnose`, `bound` and `witness`."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Self
@@ -95,11 +95,6 @@ class Diagnosis(Result):
                 return feature
         raise KeyError(name)
 
-    def to_dict(self) -> Json:
-        """Plain types only. Numbers that are not determined are None."""
-        body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
-        return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})
-
     def to_dataframe(self) -> "DataFrame":
         """One row per feature."""
         import pandas as pd
@@ -119,3 +114,91 @@ class Diagnosis(Result):
         kind = "finite" if self.gap else "decaying spectrum"
         by = f"{self.resolved} resolved by {self.draws} draws" if self.draws > 1 else "at one trained parameter"
         return f"{self.release}: rank {self.rank} ({kind}), {by}, index {self.index:.2f}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Range of a statistic over all data sets on the domain that the release does not distinguish from the private one.
+
+    `lower` or `upper` is None if that side is unbounded.
+    """
+
+    name: str
+    lower: float | None
+    upper: float | None
+
+    @property
+    def width(self) -> float | None:
+        return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds(Result):
+    """Intervals and the domain on which they hold. `level` is their joint coverage."""
+
+    plotted_by = "diagnosis.plot_bounds"
+
+    release: str
+    level: float
+    domain: Json
+    intervals: tuple[Interval, ...]
+    failures: tuple[str, ...] = ()
+    model: str = ""
+    draws: int = 0
+
+    def _lowered(self, force: bool) -> Self:
+        return self if force else replace(self, intervals=tuple(Interval(i.name, None, None) for i in self.intervals))
+
+    def __getitem__(self, name: str) -> Interval:
+        for interval in self.intervals:
+            if interval.name == name:
+                return interval
+        raise KeyError(name)
+
+    def to_dataframe(self) -> "DataFrame":
+        """One row per statistic."""
+        import pandas as pd
+
+        rows = [{**asdict(i), "width": i.width} for i in self.intervals]
+        return pd.DataFrame(rows).set_index("name").astype(float)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: {self.level:.0%} bounds on {self.domain}"
+
+
+@dataclass(frozen=True, repr=False)
+class Witness(Result):
+    """The witness on a grid.
+
+    Attributes:
+        fields: names of the one or two fields.
+        grids: grid values of each field, `(G,)` each.
+        values, se: density of the private records and its standard error, `(G,)` or `(G, G)`, first field first. For a
+            field with finitely many values, shares of the records. `se` is zero for a trained parameter.
+        visibility: `(G,)` or `(G, G)`, share of each bump function that the release determines.
+    """
+
+    plotted_by = "diagnosis.plot_witness"
+
+    release: str
+    fields: tuple[str, ...]
+    grids: tuple[np.ndarray, ...]
+    values: np.ndarray
+    se: np.ndarray
+    visibility: np.ndarray
+    model: str = ""
+    draws: int = 0
+
+    def to_dataframe(self) -> "DataFrame":
+        """One row per grid point."""
+        import pandas as pd
+
+        mesh = np.meshgrid(*self.grids, indexing="ij")
+        columns = {name: m.ravel() for name, m in zip(self.fields, mesh, strict=True)}
+        found = {"density": self.values.ravel(), "se": self.se.ravel(), "visibility": self.visibility.ravel()}
+        return pd.DataFrame({**columns, **found})
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: density of the private records over {' and '.join(self.fields)}"

@@ -6,8 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesrecon.json_types import Json
-from bayesrecon.results.json_values import plain
+from bayesrecon.json_types import Json, plain
 
 Severity = Literal["info", "low", "medium", "high"]
 LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")

@@ -98,7 +98,7 @@ class GameResult(Result):
             record.
     """
 
-    plotted_by = "game.plot_game"
+    plotted_by = "deletion.plot_game"
 
     rows: tuple[GameRow, ...]
     outcomes: np.ndarray

@@ -1,13 +1,11 @@
 """The result of `sanitise` with an epsilon: draws from a posterior that knows its noise, and what is guaranteed."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 from bayesrecon.results.mechanism import Mechanism
 
@@ -35,6 +33,8 @@ class Guaranteed(Result):
         spent_epsilon: the epsilon of all these releases together, at this delta.
         release: the draws, a release like any other; None in a result that was loaded, and after a trial.
     """
+
+    _derived = ("sentence",)
 
     model: str
     mechanism: Mechanism
@@ -82,15 +82,6 @@ class Guaranteed(Result):
         """The result of a trial, without the draws and everything else that was computed from the data."""
         blank = {"totals": (0.0,) * len(self.mechanism.totals)}
         return replace(self, means={}, sds={}, mechanism=replace(self.mechanism, **blank))
-
-    def to_dict(self) -> Json:
-        """Plain types only, without the draws."""
-        names = [f.name for f in fields(self) if f.name not in ("mechanism", "release", "warnings", "failures")]
-        return self._document(
-            **{name: getattr(self, name) for name in names},
-            mechanism=json.loads(self.mechanism.to_json()),
-            sentence=self.sentence,
-        )
 
     def to_dataframe(self) -> "DataFrame":
         """One row per entry of a parameter, with its mean and standard deviation."""

@@ -12,8 +12,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData
-from bayesrecon.results.archive import ABOUT, classes_of_results
-from bayesrecon.results.base import Result
+from bayesrecon.results.base import ABOUT, Result, classes_of_results
 from bayesrecon.results.recovery import META, NUMBERS, Recovery
 from bayesrecon.results.row import Row
 from bayesrecon.untrusted.guarded import asked, opened
@@ -36,7 +35,7 @@ def load_result(path: str | Path) -> Any:
         BayesreconError: the file does not hold such a result, or another version saved it with other fields.
 
     >>> import pathlib, tempfile
-    >>> from bayesrecon.results.bounds import Bounds, Interval
+    >>> from bayesrecon.results.diagnosis import Bounds, Interval
     >>> found = Bounds("draws", 0.99, {"y": (0.0, 1.0)}, (Interval("n", 40.0, None),))
     >>> load_result(found.save(pathlib.Path(tempfile.mkdtemp()) / "bounds.npz"))["n"].lower
     40.0

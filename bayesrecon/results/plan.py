@@ -1,14 +1,13 @@
 """The result of `plan`: what an attacker would recover from fewer draws, fewer digits or summaries."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
-from bayesrecon.json_types import Json
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
@@ -216,10 +215,6 @@ class Plan(Result):
             if errors:
                 sizes[remedy] = max((k for k, s in errors.items() if s and s >= multiple * error), default=None)
         return sizes
-
-    def to_dict(self) -> Json:
-        """Plain types only."""
-        return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 
     def to_dataframe(self) -> "DataFrame":
         """One row per statistic.

@@ -44,7 +44,7 @@ class Recovery(Result):
         ranges: assumptions about fields without a stated domain: their ranges, or that one is the square of another.
     """
 
-    plotted_by = "forest.plot_recovery"
+    plotted_by = "recovery_summary.plot_recovery"
 
     rows: tuple[Row, ...]
     release: str

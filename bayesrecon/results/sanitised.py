@@ -1,13 +1,12 @@
 """The result of `sanitise`: what the tilted draws hide, what they cost, and a sentence to publish with them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.json_types import Json
 from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.mechanism import epsilon_of_shift
@@ -89,6 +88,8 @@ class Sanitised(Result):
         budget: the largest total worth of the account.
         left: what further releases of this part may be worth together.
     """
+
+    _derived = ("sentence", "like_epsilon")
 
     source: str
     model: str
@@ -219,20 +220,6 @@ class Sanitised(Result):
         columns = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0, ddof=1), "5 %": low, "95 %": high}
         result = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
         return result.join(pd.DataFrame(covariance, index=result.index, columns=[f"cov({name})" for name in values]))
-
-    def to_dict(self) -> Json:
-        """Plain types only, without the draws."""
-        names = [
-            f.name for f in fields(self) if f.init and f.name not in ("statistics", "changes", "warnings", "failures")
-        ]
-        units = self.units and {name: {str(k): v for k, v in shifts.items()} for name, shifts in self.units.items()}
-        return self._document(
-            **{name: getattr(self, name) for name in names} | {"units": units},
-            statistics=[asdict(statistic) for statistic in self.statistics],
-            changes=[asdict(change) for change in self.changes],
-            sentence=self.sentence,
-            like_epsilon=self.like_epsilon,
-        )
 
     def to_dataframe(self) -> "DataFrame":
         """One row per statistic."""

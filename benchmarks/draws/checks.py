@@ -36,8 +36,8 @@ from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.fitting.database import open_database
+from bayesrecon.posteriors.fitting.fitted import released
 from bayesrecon.posteriors.fitting.programs import served_by
-from bayesrecon.posteriors.fitting.reference import released
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers

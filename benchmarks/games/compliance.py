@@ -12,10 +12,7 @@ from scipy.special import expit
 
 from bayesrecon.games import Game, Law, Likelihood, LossChange, OutputChange, load, play
 from bayesrecon.games.data import Records
-from bayesrecon.games.learners.objective_perturbation import ObjectivePerturbation
-from bayesrecon.games.learners.output_perturbation import OutputPerturbation
-from bayesrecon.games.learners.posterior_draw import PosteriorDraw
-from bayesrecon.games.private import minimiser
+from bayesrecon.games.private import ObjectivePerturbation, OutputPerturbation, PosteriorDraw, minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
 from benchmarks.study import HERE, Study
 from benchmarks.tasks import add_missing

@@ -22,13 +22,11 @@ from bayesrecon.games import (
     play,
 )
 from bayesrecon.games import table as table_of
-from bayesrecon.games.adversary import named_adversary
+from bayesrecon.games.adversary import Oracles, View, named_adversary
 from bayesrecon.games.data import Records
+from bayesrecon.games.inference import ReconstructionGame
 from bayesrecon.games.named_games import DATA
-from bayesrecon.games.reconstruction_game import ReconstructionGame
-from bayesrecon.games.reconstructors.label import DeletedLabel
-from bayesrecon.games.reconstructors.response import KnownInstance
-from bayesrecon.games.view import Oracles, View
+from bayesrecon.games.reconstructor import DeletedLabel, KnownInstance
 from benchmarks.study import table
 
 OPEN = ("diabetes-linear", "diabetes-ridge", "iris-logistic", "wine-logistic", "cancer-logistic")

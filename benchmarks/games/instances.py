@@ -17,8 +17,8 @@ from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson
 from bayesrecon.games import Neighbours
 from bayesrecon.games.data import Records
-from bayesrecon.games.learners.neighbours import Voters
-from bayesrecon.games.queries import BOX, LOCAL, NORMAL, points_of
+from bayesrecon.games.learners import Voters
+from bayesrecon.games.reconstructor import BOX, LOCAL, NORMAL, points_of
 from benchmarks.study import Study, table
 
 FIGURE = "instances-omniglot.png"

@@ -33,16 +33,15 @@ from bayesrecon.games import (
     load,
     play,
 )
-from bayesrecon.games.adversaries.label_only import LabelOnly
+from bayesrecon.games.adversaries import LabelOnly
+from bayesrecon.games.adversary import Oracles, View
 from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.compliance import Clearing, Comparing, ComplianceGame, Watching
 from bayesrecon.games.data import Records
-from bayesrecon.games.learners.labels import Labels
-from bayesrecon.games.learners.refitted import forest
-from bayesrecon.games.membership_game import MembershipGame
+from bayesrecon.games.inference import MembershipGame
+from bayesrecon.games.learners import Labels, forest
 from bayesrecon.games.memorisation import memorisation
 from bayesrecon.games.named_games import DATA
-from bayesrecon.games.view import Oracles, View
 from benchmarks.games.variants_page import page
 from benchmarks.study import Study
 from benchmarks.tasks import run_tasks

@@ -13,10 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
-from bayesrecon.attacks.outputs.adam_training import Schedule
-from bayesrecon.attacks.outputs.decoder import train_decoder
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
-from bayesrecon.attacks.outputs.training_losses import structural_similarity
+from bayesrecon.attacks.outputs.decoder import Schedule, structural_similarity, train_decoder
+from bayesrecon.attacks.outputs.decoding import fitted_decoder
 from bayesrecon.evaluate import psnr, reconstruction_risk
 from bayesrecon.games.vicious import detection_scores, train
 from benchmarks.games import vicious_page

@@ -6,10 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.outputs.adam_training import fit
 from bayesrecon.attacks.outputs.architectures import perceptron
-from bayesrecon.attacks.outputs.decoder import start
-from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss, class_loss
+from bayesrecon.attacks.outputs.decoder import ReconstructionLoss, class_loss, fit, start
 
 WEIGHT = 3.0
 """Of what is hidden to the task."""

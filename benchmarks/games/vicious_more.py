@@ -13,9 +13,7 @@ from functools import partial
 import numpy as np
 import scipy.special
 
-from bayesrecon.attacks.outputs.adam_training import Schedule
-from bayesrecon.attacks.outputs.decoder import train_decoder
-from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss
+from bayesrecon.attacks.outputs.decoder import ReconstructionLoss, Schedule, train_decoder
 from bayesrecon.attacks.outputs.wide import wide_decoder, wide_resnet
 from bayesrecon.evaluate import reconstruction_risk
 from bayesrecon.games.vicious import train

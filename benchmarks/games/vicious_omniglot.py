@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.attacks.outputs.adam_training import Schedule
+from bayesrecon.attacks.outputs.decoder import Schedule
 from bayesrecon.datasets import omniglot
 from bayesrecon.games.vicious import train
 

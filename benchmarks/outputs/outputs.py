@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bayesrecon import evaluate
-from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
+from bayesrecon.attacks.outputs.decoding import linear_decoder
 from bayesrecon.disclosure.output_numbers import rounding_noise, softmax_bits
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
 from bayesrecon.games.vicious import train_linear

@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, varies
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.attacks.outputs.decoding import fitted_decoder
 from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling, moments
 from bayesrecon.attacks.outputs.record_prior import fitted_prior
 from bayesrecon.evaluate import psnr

@@ -21,12 +21,14 @@ from bayesrecon.models.pymc.graph import (
     Variable,
     columns_of,
     content,
+    domain_of,
     for_one_record,
     jaxified,
     leaves_of,
     library,
+    packed,
+    support_of,
 )
-from bayesrecon.models.pymc.supports import domain_of, packed, support_of
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import parse

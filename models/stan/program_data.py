@@ -10,12 +10,10 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.derived import NeedsAllRecordsError
-from bayesrecon.models.stan.layout import columns, sizes_of
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
+from bayesrecon.models.stan.record_term import NeedsAllRecordsError, columns, possible_counts, sizes_of
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
-from bayesrecon.models.stan.stated_log_lik import possible_counts
 
 
 def stan_data(

@@ -23,17 +23,7 @@ from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.density_visitor import DensityVisitor
-from bayesrecon.models.stan.derived import coupled_column, identities_of
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.layout import (
-    RecordField,
-    columns,
-    constants_of,
-    domain_of,
-    implied_sizes,
-    indexing,
-    sizes_of,
-)
 from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.named_densities import linear_predictor
@@ -41,9 +31,22 @@ from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
-from bayesrecon.models.stan.record_term import Parts, record_parameters
+from bayesrecon.models.stan.record_term import (
+    Parts,
+    RecordField,
+    columns,
+    constants_of,
+    coupled_column,
+    domain_of,
+    identities_of,
+    implied_sizes,
+    indexing,
+    pointwise_notes,
+    possible_counts,
+    record_parameters,
+    sizes_of,
+)
 from bayesrecon.models.stan.simulation import simulation
-from bayesrecon.models.stan.stated_log_lik import pointwise_notes, possible_counts
 from bayesrecon.models.stan.values import Elements, StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of

@@ -16,23 +16,21 @@ from bayesrecon.inexact import Ascent, Noise
 from bayesrecon.model import Model
 from bayesrecon.models.conversion import model_of
 from bayesrecon.models.power import tempered
-from bayesrecon.posteriors.approximated.cmdstan_distributions import cmdstan_distribution
 from bayesrecon.posteriors.approximated.fitted_distribution import (
+    APPROXIMATIONS,
     FittedDistribution,
     check_transforms,
+    cmdstan_distribution,
+    is_pymc_approximation,
     named_entries,
     numbers,
     phi_of,
     positions_in_model,
     probes,
+    pymc_distribution,
 )
 from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, pack, variational, whitening
 from bayesrecon.posteriors.approximated.prior_derivatives import check_smooth
-from bayesrecon.posteriors.approximated.pymc_distributions import (
-    APPROXIMATIONS,
-    is_pymc_approximation,
-    pymc_distribution,
-)
 from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import (

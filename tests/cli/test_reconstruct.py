@@ -12,7 +12,7 @@ from command import document
 
 from bayesrecon.attacks.attack import attacks
 from bayesrecon.posteriors.fitting.database import open_database, read_data
-from bayesrecon.results.json_values import plain
+from bayesrecon.results.base import plain
 
 
 @pytest.mark.parametrize("attack", attacks())

@@ -5,7 +5,7 @@ import pytest
 from asked import PRIVATE, PUBLIC, WEIGHTS, linear, softmax
 
 import bayesrecon
-from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
+from bayesrecon.attacks.outputs.decoding import linear_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import outputs
 

@@ -33,13 +33,12 @@ from bayesrecon.games import (
     play,
     shipped,
 )
-from bayesrecon.games.adversary import named_adversaries, named_adversary
+from bayesrecon.games.adversary import Oracles, View, named_adversaries, named_adversary
 from bayesrecon.games.answers import distance, loss_of
 from bayesrecon.games.approximate import NewtonStep
 from bayesrecon.games.data import Records
-from bayesrecon.games.members.lira import confidence, log_ratio, one_sided
+from bayesrecon.games.membership import confidence, log_ratio, one_sided
 from bayesrecon.games.reconstructor import Guess, Reconstructor
-from bayesrecon.games.view import Oracles, View
 
 LINE = Law("linear law", LinearLaw(3), size=40, outside=20)
 NORMALS = Law("two normals", TwoNormals(3, 1.0), classes=2, size=40, outside=30)

@@ -31,8 +31,8 @@ from bayesrecon.games import (
 )
 from bayesrecon.games.adversary import Adversary
 from bayesrecon.games.learner import as_learner
-from bayesrecon.games.own_table import own_table
-from bayesrecon.games.reconstructors.label import DeletedLabel
+from bayesrecon.games.named_games import own_table
+from bayesrecon.games.reconstructor import DeletedLabel
 
 
 def unanimous(rng, n):

@@ -137,7 +137,7 @@ def test_numbers_have_no_labels_that_change():
 
 def test_precomputed_distances_give_the_same_answers():
     """As the page of images does it: rows of a table of distances instead of records."""
-    from bayesrecon.games.learners.neighbours import Voters
+    from bayesrecon.games.learners import Voters
 
     rng = np.random.default_rng(0)
     x, y, asked = rng.normal(size=(30, 3)), rng.integers(0, 3, 30), rng.normal(size=(50, 3))

@@ -127,7 +127,7 @@ def test_ties_go_to_the_first_record_before_and_after(k):
 def test_answers_do_not_depend_on_how_many_distances_are_held(monkeypatch):
     fitted = Neighbours(5, "probabilities").fit(CLASSES, 3, 0)
     whole = fitted(NEW)
-    monkeypatch.setattr("bayesrecon.games.learners.neighbours._LARGEST", 100)
+    monkeypatch.setattr("bayesrecon.games.learners._LARGEST", 100)
     np.testing.assert_array_equal(fitted(NEW), whole)
 
 

@@ -17,11 +17,11 @@ from bayesrecon.games import (
     TwoNormals,
     play,
 )
-from bayesrecon.games.adversaries.label_only import LabelOnly
+from bayesrecon.games.adversaries import LabelOnly
 from bayesrecon.games.answers import loss_of
 from bayesrecon.games.data import Records
-from bayesrecon.games.learners.labels import Labels
-from bayesrecon.games.membership_game import MembershipGame
+from bayesrecon.games.inference import MembershipGame
+from bayesrecon.games.learners import Labels
 from bayesrecon.games.memorisation import memorisation
 
 NORMALS = Law("two normals", TwoNormals(3, 1.0), classes=2, size=40, outside=60)

@@ -2,7 +2,7 @@ import jax
 import numpy as np
 from summaries import DATA, MODEL
 
-from bayesrecon.posteriors.approximated.densities import contrasts, evaluated
+from bayesrecon.posteriors.approximated.approximations import contrasts, evaluated
 from bayesrecon.precision import x64
 
 

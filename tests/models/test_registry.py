@@ -13,7 +13,7 @@ from scipy import stats
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, load, shipped
-from bayesrecon.models.catalogue import gaussian_linear, glm
+from bayesrecon.models.catalogue import glm, linear
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.fitting.database import posterior_info, read_data, read_reference_draws
 from bayesrecon.posteriors.fitting.nuts import check_records
@@ -24,7 +24,7 @@ from bayesrecon.precision import x64
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]
-FAMILIES = (gaussian_linear, glm)
+FAMILIES = (linear, glm)
 SIMPLE = {e.name for family in FAMILIES for e in family.MODELS}
 REFERENCE = {  # models with units or series of which posteriordb has draws
     "arma11",

@@ -238,9 +238,9 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_with_units_has_an_oracle():
-    from bayesrecon.models.catalogue import grouped_glm, item_response, rates
+    from bayesrecon.models.catalogue import glm, item_response, rates
 
-    families = (grouped_glm, item_response, rates)
+    families = (glm, item_response, rates)
     assert {e.name for f in families for e in f.MODELS if e.posteriors} == set(ORACLES)
 
 

@@ -11,9 +11,8 @@ from matplotlib.text import Text
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots import plot_recovered_against_true, plot_summary
-from bayesrecon.plots.forest import plot_recovery
-from bayesrecon.plots.recovery_summary import plot_spectrum
-from bayesrecon.plots.text import label
+from bayesrecon.plots.recovery_summary import plot_recovery, plot_spectrum
+from bayesrecon.plots.style import label
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import PseudoData
 

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
 
 from bayesrecon.plots import plot_similarity
-from bayesrecon.plots.audit import plot_audit
 from bayesrecon.plots.diagnosis import plot_plan
 from bayesrecon.plots.records import plot_records
+from bayesrecon.plots.report import plot_audit
 from bayesrecon.plots.style import styles
 from bayesrecon.results.audit import Audit
 from bayesrecon.results.findings import Finding, Remedy

@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import nuts
-from bayesrecon.posteriors.fitting.nuts_chains import BLOCK, blocks_of
+from bayesrecon.posteriors.fitting.nuts import BLOCK, blocks_of
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}

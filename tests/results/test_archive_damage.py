@@ -8,7 +8,7 @@ import pytest
 from costs import measured
 
 from bayesrecon import BayesreconError, load_result
-from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.results.diagnosis import Bounds, Interval
 
 
 @pytest.fixture

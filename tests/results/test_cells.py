@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from bayesrecon.auditing.audit import audit
-from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.results.diagnosis import Bounds, Interval
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+2", "-2+3", "@SUM(A1)", "\t=1", "mu\x1b[31m", "a\u202eb"])

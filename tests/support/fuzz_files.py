@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.results.diagnosis import Bounds, Interval
 from tests.support.fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of, words_of
 
 R_OBJECTS = Path(__file__).resolve().parent.parent / "fixtures" / "r"

@@ -68,8 +68,7 @@ FACADE = {"bayesrecon", "bayesrecon.__main__"}
 
 DYNAMIC = {
     "bayesrecon.discovery": "finds what belongs to a kind",
-    "bayesrecon.results.base": "the one way up: a result looks its drawing up when somebody asks for it",
-    "bayesrecon.results.archive": "finds the classes of results, in its own package",
+    "bayesrecon.results.base": "finds the classes of results, and, the one way up, a drawing when somebody asks for it",
     "bayesrecon.untrusted.__main__": "loads the reader that is asked for, of its own package",
     "bayesrecon.cli.main": "loads the command that is called, of its own package",
     "bayesrecon.cli.own_files": "loads the user's own model file",

@@ -1,6 +1,6 @@
 """The linear regressions of posteriordb: those whose model is shipped, and those with a Stan program only."""
 
-from bayesrecon.models.catalogue.gaussian_linear import MODELS
+from bayesrecon.models.catalogue.linear import MODELS
 
 BY_PROGRAM = (
     "earnings-earn_height",

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.sentence import DeletedSentence
+from bayesrecon.results.deletion import DeletedSentence
 
 _LONGEST = 2000  # n-grams between the models, beyond which counting walks takes minutes
 

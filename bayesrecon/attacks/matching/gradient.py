@@ -22,7 +22,7 @@ from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress, PseudoData, Records
 from bayesrecon.regularisers import Regulariser, described
 from bayesrecon.releases import Approximation, TrainedParameter
-from bayesrecon.results.matched import Matched
+from bayesrecon.results.reconstruction import Matched
 
 _AGREEING = 2  # number of solutions after which the search stops; a single one has nothing to confirm it
 # Random displacement of the records from the measure, in units of their fields' spread, for consecutive starts. Larger

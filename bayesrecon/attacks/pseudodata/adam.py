@@ -20,8 +20,7 @@ import optax
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.pseudodata.support import Chart, Variables
-from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
+from bayesrecon.attacks.pseudodata.support import Chart, Sweep, Variables, sweep_slopes
 from bayesrecon.divergence.mean_embedding import Basis
 from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.divergence.score import along, prior_score, taylor

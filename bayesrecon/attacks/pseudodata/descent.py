@@ -17,8 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
-from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
+from bayesrecon.attacks.pseudodata.support import Chart, Features, Support, Variables, amplitudes
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.regularisers import Regulariser

@@ -13,9 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.attacks.duality import CANDIDATES, Ends, lowest
 from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
 from bayesrecon.attacks.pseudodata.descent import merge, newton, nonnegative, quasi_newton
-from bayesrecon.attacks.pseudodata.quadratic import Features, amplitudes
-from bayesrecon.attacks.pseudodata.support import Support, Variables
-from bayesrecon.attacks.pseudodata.sweep import sweep_of
+from bayesrecon.attacks.pseudodata.support import Features, Support, Variables, amplitudes, sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.domains import Domain

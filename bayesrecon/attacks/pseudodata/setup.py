@@ -14,8 +14,7 @@ import numpy as np
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
 from bayesrecon.attacks.pseudodata.descent_run import DescentRun
-from bayesrecon.attacks.pseudodata.quadratic import Features
-from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
+from bayesrecon.attacks.pseudodata.support import Chart, Features, Support, WeightsKind
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.divergence.metrics import Metric, constrained_theta
 from bayesrecon.domains import Domain

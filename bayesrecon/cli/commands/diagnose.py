@@ -66,7 +66,7 @@ def diagnose(
     with args.working() as how:
         if bound:
             bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
-            return args.deliver(bounds, "bounds.plot_bounds", lambda r: [bounds_table(r)])
+            return args.deliver(bounds, "diagnosis.plot_bounds", lambda r: [bounds_table(r)])
         counted = {"releases": releases, "budget": budget, "account": account, "ledger": ledger}
         options: dict[str, Any] = {**counted, "epsilon": epsilon, "delta": delta}
         with as_typed({name: f"--{name}" for name in (*options, "domain")}):

@@ -137,7 +137,7 @@ def _game(name: str, response: str | None, learner: str | None, adversary: list[
                 ".json, .npz)"
             )
         return load(name, adversaries=players, **flags)
-    from bayesrecon.games.own_table import own_game
+    from bayesrecon.games.named_games import own_game
     from bayesrecon.posteriors.tables import read_table
 
     table = read_table(name)

@@ -34,7 +34,7 @@ from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Parameter, Params, Progress, Records
-from bayesrecon.posteriors.fitting.nuts_chains import Settings, sampled
+from bayesrecon.posteriors.fitting.nuts import Settings, sampled
 
 CHAINS, DRAWS, WARMUP = 4, 500, 150  # of NUTS
 _ACCEPT = 0.8  # target acceptance

@@ -11,8 +11,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Params, PseudoData, Records
-from bayesrecon.posteriors.fitting.nuts import DENSE
-from bayesrecon.posteriors.fitting.nuts_chains import Settings, sampled
+from bayesrecon.posteriors.fitting.nuts import DENSE, Settings, sampled
 from bayesrecon.releases import PosteriorDraws
 
 MOST = 1 / 3

@@ -53,9 +53,8 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
     """
     from bayesrecon.attacks.records.rows import combinations
     from bayesrecon.posteriors.fitting.database import has_reference_draws, open_database
-    from bayesrecon.posteriors.fitting.fitted import built_file
+    from bayesrecon.posteriors.fitting.fitted import built_file, released
     from bayesrecon.posteriors.fitting.programs import served_by
-    from bayesrecon.posteriors.fitting.reference import released
 
     database = open_database()
     present = has_reference_draws(database, posterior)

@@ -26,7 +26,7 @@ import scipy.stats
 
 from bayesrecon.arrays import Array
 from bayesrecon.attacks.outputs.architectures import Tree
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
+from bayesrecon.attacks.outputs.decoding import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import ConfidenceInterval
 from bayesrecon.games.vicious.network import NetworkClassifier
@@ -83,7 +83,7 @@ def detection_scores(
     Raises:
         BayesreconError: the labels do not fit the model, there are too few records for a batch, or there are no rounds.
 
-    >>> from bayesrecon.attacks.outputs.adam_training import Schedule
+    >>> from bayesrecon.attacks.outputs.decoder import Schedule
     >>> from bayesrecon.games.vicious import train
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 80)

@@ -15,18 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.arrays import Array
-from bayesrecon.attacks.outputs.adam_training import Schedule, fit
 from bayesrecon.attacks.outputs.architectures import Network, Tree, perceptron
 from bayesrecon.attacks.outputs.decoder import (
     HIDDEN,
     NetworkDecoder,
+    ReconstructionLoss,
+    Schedule,
     View,
+    attribute_loss,
+    attribute_weights,
     check_view,
     checked_images,
+    class_loss,
+    fit,
     start,
     viewed,
 )
-from bayesrecon.attacks.outputs.training_losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from bayesrecon.attacks.outputs.adam_training import Schedule
 from bayesrecon.attacks.outputs.architectures import perceptron
-from bayesrecon.attacks.outputs.decoder import train_decoder
+from bayesrecon.attacks.outputs.decoder import Schedule, train_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import x64
 

@@ -6,8 +6,7 @@ from asked import OUTPUTS, PRIVATE, PUBLIC, WEIGHTS, WIDTH, curved, linear, soft
 
 import bayesrecon
 from bayesrecon.attacks.outputs.calibration import calibrated, split
-from bayesrecon.attacks.outputs.decoding import LinearDecoding, TrainedDecoding
-from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
+from bayesrecon.attacks.outputs.decoding import LinearDecoding, TrainedDecoding, linear_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import outputs
 

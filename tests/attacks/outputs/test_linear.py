@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder, linear_decoder
+from bayesrecon.attacks.outputs.decoding import fitted_decoder, linear_decoder
 from bayesrecon.disclosure.output_numbers import rounding_noise
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import linear_risk, reconstruction_risk

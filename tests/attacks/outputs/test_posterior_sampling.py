@@ -8,7 +8,7 @@ import scipy.stats
 from asked import PRIVATE, PUBLIC, WEIGHTS, WIDTH, curved, linear, softmax
 
 import bayesrecon
-from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
+from bayesrecon.attacks.outputs.decoding import linear_decoder
 from bayesrecon.attacks.outputs.output_inversion import OutputInversion
 from bayesrecon.attacks.outputs.posterior_sampling import PosteriorSampling
 from bayesrecon.attacks.outputs.record_prior import log_between

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bayesrecon.attacks.outputs.training_losses import structural_similarity
+from bayesrecon.attacks.outputs.decoder import structural_similarity
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import x64
 

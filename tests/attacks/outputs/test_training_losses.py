@@ -5,7 +5,7 @@ import optax
 import pytest
 from sklearn.metrics import log_loss
 
-from bayesrecon.attacks.outputs.training_losses import (
+from bayesrecon.attacks.outputs.decoder import (
     ReconstructionLoss,
     attribute_loss,
     attribute_weights,

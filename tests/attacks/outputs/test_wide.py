@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bayesrecon.attacks.outputs.adam_training import Schedule
-from bayesrecon.attacks.outputs.decoder import train_decoder
+from bayesrecon.attacks.outputs.decoder import Schedule, train_decoder
 from bayesrecon.attacks.outputs.wide import wide_decoder, wide_resnet
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.vicious import train

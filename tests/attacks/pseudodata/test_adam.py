@@ -10,9 +10,7 @@ import bayesrecon
 from bayesrecon import WeightedRecords
 from bayesrecon.attacks import Slicing
 from bayesrecon.attacks.pseudodata.adam import along, directions, divergence_slopes
-from bayesrecon.attacks.pseudodata.quadratic import Features
-from bayesrecon.attacks.pseudodata.support import Chart, Support
-from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
+from bayesrecon.attacks.pseudodata.support import Chart, Features, Support, sweep_of, sweep_slopes
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.precision import x64
 from bayesrecon.types import PseudoData

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from bayesrecon.attacks.outputs.adam_training import Schedule
 from bayesrecon.attacks.outputs.architectures import perceptron
+from bayesrecon.attacks.outputs.decoder import Schedule
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.vicious import NetworkClassifier, detection_scores, roc_area, train
 

@@ -6,7 +6,7 @@ import scipy.optimize
 from sklearn.datasets import load_digits
 from sklearn.linear_model import Ridge
 
-from bayesrecon.attacks.outputs.linear_decoder import linear_decoder
+from bayesrecon.attacks.outputs.decoding import linear_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.vicious import train_linear
 

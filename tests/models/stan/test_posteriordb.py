@@ -130,7 +130,7 @@ def test_the_verbs_find_it_by_its_name(run, database):
 def test_it_is_sampled_by_its_program_where_there_are_no_draws(database, tmp_path, monkeypatch):
     """As if its draws were missing."""
     monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
-    monkeypatch.setattr("bayesrecon.posteriors.fitting.reference.has_reference_draws", lambda *_: False)
+    monkeypatch.setattr("bayesrecon.posteriors.fitting.fitted.has_reference_draws", lambda *_: False)
     name = "kidiq_with_mom_work-kidscore_mom_work"
     release = from_posteriordb(name, say=lambda _: None)
     assert release.model.name == "kidscore_mom_work"

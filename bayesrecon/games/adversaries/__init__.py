@@ -1,1 +1,0 @@
-"""Adversaries, one file each."""

@@ -1,1 +1,0 @@
-"""Learners, one file each."""

@@ -1,1 +1,0 @@
-"""Membership attacks, one file each."""

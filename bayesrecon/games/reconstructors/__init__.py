@@ -1,1 +1,0 @@
-"""Reconstructors, one file each."""
