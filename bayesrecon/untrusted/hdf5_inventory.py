@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_leftovers import leftovers
-from bayesrecon.untrusted.plain_values import Found, Inventory, plain_values, text_of
+from bayesrecon.untrusted.plain_values import (
+    Found,
+    Inventory,
+    may_have_unused_bytes,
+    plain_values,
+    text_of,
+    unused_bytes,
+)
 
 if TYPE_CHECKING:
     import h5py
@@ -93,6 +100,8 @@ def _dataset(item: "h5py.Dataset", where: str, depth: int, unread: list[tuple[st
     if bare and item.shape is not None and item.size and item.id.get_storage_size():
         yield where, "array", _values(item, where, unread)
     if depth == 1 and not _is_undescribed(item):
+        if may_have_unused_bytes(item.dtype):
+            _values(item, where, unread)
         return
     if bare and depth == 0:
         yield where, "name", where
@@ -153,6 +162,8 @@ def _values(item: "h5py.Dataset", where: str, unread: list[tuple[str, str]]) -> 
     except Exception as error:
         unread.append((where, f"its values do not read ({type(error).__name__})"))
         return np.zeros(0)
+    if (unused := unused_bytes(np.asarray(content))).size:
+        unread.append((where, f"{unused.size} bytes of its array are in no value"))
     return plain_values(content)
 
 

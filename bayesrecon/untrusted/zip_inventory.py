@@ -16,6 +16,8 @@ from typing import IO
 
 import numpy as np
 
+from bayesrecon.untrusted.plain_values import may_have_unused_bytes, unused_bytes
+
 _LOCAL, _CENTRAL, _END, _FIXED = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", 30
 _MOST, _BLOCK = 2**16, 2**20
 _ZIP64, _TIMES, _OWNER = 1, 0x5455, 0x7875  # extra fields of sizes, times, and the numbers of a user and a group
@@ -210,7 +212,13 @@ def beside_array(stream: IO[bytes]) -> Iterator[Found]:
     same = re.sub(rb"\s|,(?=[)}\s])", b"", body) == re.sub(rb"\s|,(?=[)}\s])", b"", plain)
     if not same or re.search(rb"\s\s|[^ -~]", body) or text[len(body) :].count(b"\n") > 1:
         yield "header of", text
-    stream.seek(math.prod(shape) * dtype.itemsize, 1)
+    if may_have_unused_bytes(dtype) and dtype.itemsize:
+        raw = stream.read(math.prod(shape) * dtype.itemsize)
+        values = np.frombuffer(raw[: len(raw) // dtype.itemsize * dtype.itemsize], dtype)
+        if (unused := unused_bytes(values)).size:
+            yield "bytes of no value in", unused.tobytes()[:_MOST]
+    else:
+        stream.seek(math.prod(shape) * dtype.itemsize, 1)
     if (rest := stream.read(_MOST)).strip(b"\0"):
         yield "bytes after the array in", rest
 

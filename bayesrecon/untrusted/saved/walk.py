@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from bayesrecon.untrusted.hdf5_inventory import plain_values
+from bayesrecon.untrusted.plain_values import plain_values, unused_bytes
 from bayesrecon.untrusted.saved.arrays import array_of, beside, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
@@ -282,6 +282,9 @@ class Walk:
                 yield place.key(str(k)), item, of
 
     def _array(self, place: Place, values: np.ndarray, of: str, kind: str = "array") -> None:
+        if (unused := unused_bytes(values)).size:
+            self.unread.append((place.where or "the object", f"{unused.size} bytes of its array are in no value"))
+            self._add(place.part("(bytes of no value)"), "bytes", unused.tobytes()[:MOST_LETTERS], of)
         if values.dtype.names:
             for name in values.dtype.names:
                 self._names.setdefault(name, (place.part(name), of))
