@@ -4,6 +4,7 @@ It lists arrays at the root, nested groups, tables of records, texts and bytes o
 of dimensions, attributes of the format itself with unusual values, a block before the file, and bytes after its end.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from bayesrecon.untrusted.hdf5_leftovers import leftovers
 from bayesrecon.untrusted.plain_values import (
     Found,
     Inventory,
+    differing,
     may_have_unused_bytes,
     plain_values,
     text_of,
@@ -46,6 +48,9 @@ def inventory(file: "h5py.File", path: Path) -> Inventory:
             break
         items.append(thing)
     rest, around = leftovers(file, path), list(_around(path))
+    for name, sizes in _layouts(file).items():
+        differ = differing(name, sizes)
+        items, unread = items + differ["found"], unread + differ["unread"]
     unread += [(where, f"{len(values)} bytes that nothing in it accounts for") for where, _, values in around]
     return {"found": [*items, *rest["found"], *around], "unread": [*unread, *rest["unread"]]}
 
@@ -85,6 +90,32 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
                     yield from _all_attributes(item, where)
             else:
                 yield from _dataset(item, where, depth, unread)
+
+
+def _layouts(file: "h5py.File") -> dict[str, list[tuple[object, ...]]]:
+    """Sizes and settings of arrays that their readers do not need."""
+    import h5py
+
+    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+
+    def visit(_: str, item: "h5py.HLObject") -> None:
+        if not isinstance(item, h5py.Dataset) or item.shape is None:
+            return
+        plist = item.id.get_create_plist()
+        for k in range(plist.get_nfilters()):
+            kind, _, options, _ = plist.get_filter(k)
+            found["options of filters"].append((kind, *options))
+        if not item.size:
+            found["shapes of empty arrays"].append(item.shape)
+        if any(most not in (None, size) for most, size in zip(item.maxshape, item.shape, strict=True)):
+            found["largest shapes of arrays"].append(item.maxshape)
+        if any(chunk > max(size, 1) for chunk, size in zip(item.chunks or (), item.shape, strict=False)):
+            found["shapes of chunks"].append(item.chunks)
+        if item.dtype.kind in "biuf" and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
+            found["values that fill arrays"].append((item.fillvalue.item(),) if item.fillvalue else ())
+
+    file.visititems(visit)
+    return found
 
 
 def _address(item: "h5py.HLObject") -> int:

@@ -63,6 +63,8 @@ def payloads(values: np.ndarray) -> np.ndarray:
         values = np.stack([values.real, values.imag])
     if values.dtype.kind != "f" or values.dtype.itemsize not in (2, 4, 8) or not values.size:
         return np.zeros(0)
+    if not values.any() and len(np.unique(signs := np.signbit(values))) > 1:  # nothing but zeros of both signs
+        return np.packbits(signs).astype(float)
     missing = np.isnan(values)
     if not missing.any():
         return np.zeros(0)
@@ -81,8 +83,7 @@ def unused_bytes(values: np.ndarray) -> np.ndarray:
     if not (kept := _kept_bytes(values.dtype)).size or values.dtype.hasobject:
         return np.zeros(0, np.uint8)
     raw = np.frombuffer(values.tobytes(), np.uint8).reshape(-1, values.dtype.itemsize)
-    unused = (raw & ~kept).ravel()
-    return unused[unused != 0]
+    return raw[(raw & ~kept) != 0]
 
 
 def _kept_bytes(dtype: np.dtype) -> np.ndarray:
@@ -112,6 +113,22 @@ def may_have_unused_bytes(dtype: np.dtype) -> bool:
         return inner or sum(field.itemsize for field, *_ in dtype.fields.values()) < dtype.itemsize
     extended = dtype.kind in "fc" and dtype.char.lower() == "g" and np.finfo(np.longdouble).nmant == _EXTENDED_BITS
     return dtype.kind == "b" or extended
+
+
+_DISTINCT = 5
+"""Fewest different sizes that are reported: a file has a few of them, whatever it holds."""
+
+
+def differing(name: str, sizes: list[tuple[object, ...]]) -> Inventory:
+    """Sizes and settings of arrays that say nothing of their values, if many differ: they may be values themselves.
+
+    >>> differing("shapes of empty arrays", [(0, 3), (0, 3)])["unread"]
+    []
+    """
+    numbers = [float(x) for one in dict.fromkeys(sizes) for x in one if isinstance(x, int | float | np.number)]
+    if len(set(sizes)) < _DISTINCT:
+        return {"found": [], "unread": []}
+    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(set(sizes))} of them differ")]}
 
 
 def text_of(value: object) -> str:

@@ -111,7 +111,7 @@ def opened_zarr(path: Path, trusted: bool = False) -> Generator[ZarrFolder]:
     """A zarr directory, closed afterwards.
 
     Raises:
-        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses, and, unless it is trusted, more
+        BayesreconError: what `bayesrecon.untrusted.zarr_folder.check_folder` refuses, and, unless it is trusted, more
             than it could hold.
         MissingExtraError: zarr is not installed.
     """

@@ -136,10 +136,11 @@ def _beside_type(kind: object) -> Iterator[object]:
             odd = part not in (3, 4)
         elif k in (2, 3, 4):  # parts, which are looked at themselves
             odd = False
-            for inner in (
-                part if isinstance(part, tuple) else [v for _, v in part.pairs] if isinstance(part, Pairs) else ()
-            ):
+            fields = part.pairs if isinstance(part, Pairs) else [("", one) for one in part or ()]
+            for _, inner in fields:
                 yield from _beside_type(inner[0] if isinstance(inner, tuple) and inner else inner)
+                if isinstance(part, Pairs) and isinstance(inner, tuple):  # titles of fields
+                    yield from inner[2:]
         elif k < 8:
             odd = part not in ("<", ">", "|", "=") if k == 1 else part not in (written[k], *_USUAL[k])
         else:

@@ -129,7 +129,7 @@ class SavedFile:
         self._over(torches.beyond(row.storages()))
         self._over([("discarded", machine.discarded)])
         if machine.odd:
-            self._walk.unread.append(("the file", f"{machine.odd} numbers of its memo that no program counts so"))
+            self._walk.unread.append(("the file", f"{machine.odd} of its opcodes are as no program writes them"))
         self._rest("bytes after the object", stream.read(_BYTES) + behind)
 
     def _damaged(self, problem: str, names: dict[tuple[str, str], bool], has_objects: bool) -> None:
