@@ -233,7 +233,7 @@ def _are_odd(runs: set[bytes]) -> bool:
 _LOCAL, _CENTRAL, _END, _FIXED = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", 30
 _MOST_OF_ZIP, _PIECE = 2**16, 2**20
 _ZIP64, _TIMES, _OWNER = 1, 0x5455, 0x7875  # extra fields of sizes, times, and the numbers of a user and a group
-_ALIGNED, _PADDING = 0x4246, b"Z\0"  # with which torch fills extra fields, so that arrays are aligned
+_OF_TORCH, _PADDING = 0x4246, b"Z\0"  # with which torch fills extra fields, so that arrays are aligned
 _VERSIONS = 63  # newest version of the format that a member needs
 _STREAMED, _LARGE = 8, 2**32 - 1
 
@@ -464,5 +464,5 @@ def _odd(extra: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
             numbers = {int.from_bytes(content[i : i + 8], "little") for i in range(0, len(content) - 4, 8)}
             if not numbers <= sizes or len(content) > 28:
                 yield content
-        elif len(content.strip(_PADDING) if kind == _ALIGNED else content) > most.get(kind, 0):
+        elif len(content.strip(_PADDING) if kind == _OF_TORCH else content) > most.get(kind, 0):
             yield content
