@@ -16,7 +16,7 @@ from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted import size_limits
 from bayesrecon.untrusted.guarded import asked
-from bayesrecon.untrusted.numpy_file import read_arrays
+from bayesrecon.untrusted.numpy_file import read_arrays, with_stored
 from bayesrecon.untrusted.plain_values import plain_values
 
 LOG_DENSITY = "__log_density__"
@@ -118,7 +118,7 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
     Raises:
         BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
     """
-    return asked(read_arrays, path, trusted, size_limits.FREE, size_limits.RATIO, trusted=trusted)
+    return with_stored(path, asked(read_arrays, path, trusted, size_limits.FREE, size_limits.RATIO, trusted=trusted))
 
 
 def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:
