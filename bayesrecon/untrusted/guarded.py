@@ -1,7 +1,7 @@
 """Open a file with a reader in the guarded process. Readers are classes and need not be registered.
 
 A reader is in a module of this package, or of a plug-in for formats. Its constructor takes a path, and it has a method
-`close`. Its other methods take and return what `bayesrecon.untrusted.message` carries: dictionaries, lists, texts,
+`close`. Its other methods take and return what `bayesrecon.untrusted.process` carries: dictionaries, lists, texts,
 bytes, numbers and arrays.
 """
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_json import no_repeats
+from bayesrecon.untrusted.json_file import no_repeats
 from bayesrecon.untrusted.plain_values import Found, Inventory, Key, plain_values, text_of
 from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.surplus import odd_json, size

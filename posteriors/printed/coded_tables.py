@@ -21,11 +21,10 @@ from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
-from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
+from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, Solutions, mean_of, solutions, tightened, whole
 from bayesrecon.posteriors.printed.design_cells import CellLayout, layout_of, moments_of, parts_of
 from bayesrecon.posteriors.printed.footers import Footer, Number
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
-from bayesrecon.posteriors.printed.whole_counts import Solutions, mean_of, whole
 
 _LISTED = 6  # solutions that a remark lists
 _SEARCHED = 4000  # solutions up to which all are found

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit
-from bayesrecon.posteriors.printed.whole_counts import Solutions
+from bayesrecon.posteriors.printed.cell_counts import Solutions
 
 MOST_CELLS = 48
 """Combinations of levels that are looked at individually: a 6 by 8 layout; beyond it searches take minutes."""

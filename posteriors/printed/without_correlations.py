@@ -16,10 +16,13 @@ from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Footer, Number
-from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
-from bayesrecon.posteriors.printed.powers import SeparatePower, Squared
+from bayesrecon.posteriors.printed.powers import (
+    SeparatePower,
+    Squared,
+    WithoutCorrelations,
+    WithoutCorrelationsWeighted,
+)
 from bayesrecon.posteriors.printed.presumed_shapes import Presumed
-from bayesrecon.posteriors.printed.weighted_counts import WithoutCorrelationsWeighted
 from bayesrecon.releases import Release, StatedLimits
 
 # Limits of statistics from a table of least squares with a slope in each group, without correlations.

@@ -24,8 +24,7 @@ from bayesrecon.untrusted import __main__ as worker
 from bayesrecon.untrusted import process
 from bayesrecon.untrusted.guarded import Guarded, opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.message import pack, unpack
-from bayesrecon.untrusted.process import PROCESS, Limits
+from bayesrecon.untrusted.process import PROCESS, Limits, pack, unpack
 
 pytestmark = pytest.mark.small
 
