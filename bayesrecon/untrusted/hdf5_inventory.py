@@ -64,7 +64,7 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
 
     yield from _format_attributes(file, "the file")
     waiting: list[tuple[h5py.Group, str, int]] = [(file, "", 0)]
-    seen = {_address(file)}
+    seen = {address(file)}
     while waiting:
         group, place, depth = waiting.pop()
         for key in group:
@@ -84,9 +84,8 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
                 yield where, "text", _type_text(item)
                 yield from _all_attributes(item, where)
             elif isinstance(item, h5py.Group):
-                address = _address(item)
-                if address not in seen:
-                    seen.add(address)
+                if (place_of := address(item)) not in seen:
+                    seen.add(place_of)
                     waiting.append((item, where, depth + 1))
                 yield where, "name", key
                 yield from _format_attributes(item, where)
@@ -122,7 +121,8 @@ def _layouts(file: "h5py.File") -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
-def _address(item: "h5py.HLObject") -> int:
+def address(item: "h5py.HLObject") -> int:
+    """Where an item lies in its file."""
     import h5py
 
     return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
@@ -131,10 +131,10 @@ def _address(item: "h5py.HLObject") -> int:
 def _dataset(item: "h5py.Dataset", where: str, depth: int, unread: list[tuple[str, str]]) -> Iterator[Found]:
     yield from _format_attributes(item, where)
     yield from _names_of_type(item, where)
-    bare = _is_bare_dimension(item)
+    bare = is_bare_dimension(item)
     if bare and item.shape is not None and item.size and item.id.get_storage_size():
         yield where, "array", _values(item, where, unread)
-    if depth == 1 and not _is_undescribed(item):
+    if depth == 1 and is_readable(item):
         if may_have_unused_bytes(item.dtype):
             _values(item, where, unread)
         return
@@ -150,16 +150,17 @@ def _dataset(item: "h5py.Dataset", where: str, depth: int, unread: list[tuple[st
         yield where, "name", where.rpartition("/")[2]
 
 
-def _is_bare_dimension(item: "h5py.HLObject") -> bool:
+def is_bare_dimension(item: "h5py.HLObject") -> bool:
+    """Whether an array only stands for a dimension of netCDF-4."""
     name = item.attrs.get("NAME", b"")
     return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
-def _is_undescribed(item: "h5py.Dataset") -> bool:
-    """Whether an item is not a plain array of numbers or texts, so that readers omit it."""
+def is_readable(item: "h5py.Dataset") -> bool:
+    """Whether an item is an array of numbers or texts, which readers describe."""
     import h5py
 
-    return item.shape is None or not (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
+    return item.shape is not None and (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
 
 
 def _names_of_type(item: "h5py.Dataset", where: str) -> Iterator[Found]:
@@ -205,11 +206,12 @@ def _values(item: "h5py.Dataset", where: str, unread: list[tuple[str, str]]) -> 
 def _all_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
     """Attributes of items that the reader of groups does not describe."""
     for key in item.attrs:
-        if not _is_of_format(key):
+        if not is_of_format(key):
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
 
 
-def _is_of_format(key: str) -> bool:
+def is_of_format(key: str) -> bool:
+    """Whether an attribute is one that dimension scales of HDF5 and netCDF-4 use internally."""
     return key in {*_FORMAT, "NAME", "_NCProperties"} or key.startswith(("_Netcdf4", "_nc4_"))
 
 
@@ -225,7 +227,7 @@ def _format_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
             ordinary = item.attrs[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
         elif key == "NAME":
             text, item_name = text_of(item.attrs[key]), (item.name or "").rpartition("/")[2]
-            ordinary = text in (item_name, item_name.removeprefix("_nc4_non_coord_"), "") or _is_bare_dimension(item)
+            ordinary = text in (item_name, item_name.removeprefix("_nc4_non_coord_"), "") or is_bare_dimension(item)
         elif key == "_NCProperties":
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
             continue
