@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bayesrecon.errors import BayesreconError, Note, reading
 from bayesrecon.errors import beside as files_beside
+from bayesrecon.posteriors.printed.footers import Cell
 from bayesrecon.posteriors.printed.headers import (
     ERROR,
     EST,
@@ -33,7 +34,6 @@ from bayesrecon.posteriors.printed.headers import (
     line_label,
     plain,
 )
-from bayesrecon.posteriors.printed.numbers import Cell
 from bayesrecon.untrusted.guarded import asked
 from bayesrecon.untrusted.printed_table import PrintedText, printed_text
 

@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.roles import is_option
-from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, KINDS, SPECIAL, TAG
+from bayesrecon.untrusted.r_file import ATTRIBUTE, ELEMENT, KINDS, SPECIAL, TAG
 
 MISSING = -(2**31)
 """The integer that stands for a missing value in R."""
@@ -47,7 +47,7 @@ class RObjects:
         self.root, self.encoding = int(table["root"]), str(table["encoding"])
 
     def kind(self, node: int) -> str:
-        """The kind of a node, one of `bayesrecon.untrusted.r_nodes.KINDS`; of a compact vector, that of its values."""
+        """The kind of a node, one of `bayesrecon.untrusted.r_file.KINDS`; of a compact vector, that of its values."""
         form, inner = self._plain(node)
         if form in _SEQUENCES:
             return _SEQUENCES[form]

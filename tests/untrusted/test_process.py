@@ -22,9 +22,8 @@ from bayesrecon.posteriors.printed.summaries import read_frame
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.untrusted import __main__ as worker
 from bayesrecon.untrusted import process
-from bayesrecon.untrusted.guarded import Guarded, opened
+from bayesrecon.untrusted.guarded import PROCESS, Guarded, Limits, opened, pack, unpack
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.process import PROCESS, Limits, pack, unpack
 
 pytestmark = pytest.mark.small
 

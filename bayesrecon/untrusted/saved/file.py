@@ -17,7 +17,7 @@ from bayesrecon.json_types import Json
 from bayesrecon.untrusted.json_file import no_repeats
 from bayesrecon.untrusted.packed import compression, unpacked
 from bayesrecon.untrusted.saved import onnx, pmml
-from bayesrecon.untrusted.saved.arrays import array_of, beside, dtype_of, from_bytes, is_array, sizes_of
+from bayesrecon.untrusted.saved.arrays import array_of, beside, dtype_of, from_bytes, is_array, sizes_of, storage
 from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.nodes import (
     READ_ERRORS,
@@ -31,7 +31,6 @@ from bayesrecon.untrusted.saved.nodes import (
     short_error,
 )
 from bayesrecon.untrusted.saved.pickle_machine import Machine
-from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members, array_of_npy
 
