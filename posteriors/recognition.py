@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from bayesrecon.posteriors.formats.data_frame import is_frame
 from bayesrecon.posteriors.printed.headers import columns_of
-from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
-from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES
+from bayesrecon.posteriors.printed.reading import BRACKETS, NUMBER, SUFFIXES, grid_of, models_of
 from bayesrecon.untrusted.cmdstan_file import MAX_LINE
-from bayesrecon.untrusted.delimiters import rows_of
+from bayesrecon.untrusted.csv_table import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from bayesrecon.estimation import kinds
 from bayesrecon.estimation.kinds import kind
 from bayesrecon.models import registry
 from bayesrecon.posteriors import formats
-from bayesrecon.untrusted.process import PROCESS
+from bayesrecon.untrusted.guarded import PROCESS
 
 ROOT = Path(__file__).resolve().parent.parent
 SKELETONS = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)

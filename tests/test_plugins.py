@@ -15,7 +15,7 @@ import bayesrecon
 from bayesrecon.auditing.channel import channels
 from bayesrecon.models import load, shipped
 from bayesrecon.posteriors import formats
-from bayesrecon.untrusted.process import PROCESS, Limits
+from bayesrecon.untrusted.guarded import PROCESS, Limits
 
 COMMAND = '''
 def wards(beds: int = 3) -> None:

@@ -9,10 +9,21 @@ from bayesrecon.posteriors.printed.estimates_in_files import Statistic
 from bayesrecon.results.findings import Item
 from bayesrecon.results.recovery import Row
 
+_ROUNDING = 1e-9
+"""Largest relative error of a count that is computed from numbers in double precision."""
+
 
 def items(rows: Iterable[Row | Statistic]) -> tuple[Item, ...]:
-    """An item for each statistic that was recovered."""
-    return tuple(Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper) for r in rows if r.estimate is not None)
+    """An item for each statistic that was recovered. A count between whole numbers by rounding alone is whole."""
+    return tuple(
+        Item(r.name, _whole(r.estimate) if r.name == "n" else r.estimate, r.se, lower=r.lower, upper=r.upper)
+        for r in rows
+        if r.estimate is not None
+    )
+
+
+def _whole(count: float) -> float:
+    return float(round(count)) if np.isfinite(count) and abs(count - round(count)) <= _ROUNDING * count else count
 
 
 def typical_error(errors: npt.ArrayLike) -> float:

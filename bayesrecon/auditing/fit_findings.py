@@ -29,7 +29,7 @@ from bayesrecon.posteriors.fits.mixed import from_known_covariance
 from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.precision import in_float64

@@ -14,7 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.knowledge import Knows, of_model
-from bayesrecon.posteriors.printed.footer_lines import without_footer
+from bayesrecon.posteriors.printed.footers import without_footer
 from bayesrecon.posteriors.printed.headers import SIGMA
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.precision import in_float64

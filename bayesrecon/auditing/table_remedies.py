@@ -11,7 +11,7 @@ from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.json_types import Json
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Derived, Release

@@ -17,7 +17,7 @@ from bayesrecon.results.recovery import META, NUMBERS, Recovery
 from bayesrecon.results.row import Row
 from bayesrecon.untrusted.guarded import asked, opened
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.numpy_file import read_arrays
+from bayesrecon.untrusted.numpy_file import read_arrays, with_stored
 from bayesrecon.untrusted.size_limits import check_declared
 
 # Results are written without compression: most bytes that one byte may unpack to, and bytes that any file may have.
@@ -75,7 +75,7 @@ def _recovery(path: Path) -> Recovery:
 
 def _archive(path: Path) -> Result:
     with _one_line_errors(path):
-        content = asked(read_arrays, path, False, _SMALL, _RATIO)
+        content = with_stored(path, asked(read_arrays, path, False, _SMALL, _RATIO))
         document = json.loads(str(content[ABOUT]))
         result = _unpacked(document["result"], content, classes_of_results(), str(document["version"])[:20])
         if not isinstance(result, Result):

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.message import pieces, unpack
-from bayesrecon.untrusted.process import HEAD, OVER
+from bayesrecon.untrusted.guarded import HEAD, OVER, pieces, unpack
 
 if TYPE_CHECKING:
     from bayesrecon.untrusted.guarded import Reader

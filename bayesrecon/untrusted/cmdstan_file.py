@@ -3,10 +3,9 @@
 import codecs
 import csv
 import io
-import itertools
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -14,8 +13,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.names import MAX_NAMES
 from bayesrecon.untrusted.packed import PACKED, unpacked
+from bayesrecon.untrusted.size_limits import MAX_NAMES
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -88,23 +87,18 @@ class CmdStanFile:
         Raises:
             BayesreconError: as `heading`, and cells that are no numbers.
         """
-        with self._text() as file:
-            settings, header = read_header(self._path, file, methods)
-            first = next((line for line in file if line.split("#")[0].strip()), None)
-            if first is None:
-                raise BayesreconError(f"{self._path}: there are no draws after the header")
-            # np.loadtxt streams line by line, rounds as Python does (not every version of pandas does) and
-            # refuses rows of another length instead of padding them.
-            try:
-                rows = np.loadtxt(_numbers(itertools.chain([first], file)), delimiter=",", comments="#", ndmin=2)
-            except UnicodeDecodeError:
-                raise
-            except ValueError as error:
-                detail = " ".join(str(error).split(";")[0].split())[:200]
-                raise BayesreconError(f"{self._path}: {detail} of the draws ({_DOUBT})") from error
-        if rows.shape[1] != len(header):
-            raise BayesreconError(f"{self._path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
-        return settings, header, rows
+        settings, header = self.heading(methods)
+        every = list(range(len(header)))
+        plan = {"columns": len(every), "narrow": [], "wide": every, "keep": 1, "step": 1, "skip": 0}
+        blocks: list[np.ndarray] = []
+        at: Json = {}
+        while not at.get("end"):
+            block = self.block(plan, at)
+            at = block["at"]
+            blocks.append(block["wide"])
+        if not at["row"]:
+            raise BayesreconError(f"{self._path}: there are no draws after the header")
+        return settings, header, np.concatenate(blocks)
 
     def chain(self) -> tuple[Settings, list[str], np.ndarray, bool]:
         """Comments, column names, rows `(draws, columns)` after warm-up, and whether the sampler was fixed_param,
@@ -163,28 +157,30 @@ class CmdStanFile:
         narrow, wide, comments = [], [], []
         lines, at["byte"], at["end"] = self._lines(at["byte"])
         lines = lines[:-1] if at["end"] and plan.get("cut") else lines
-        for line in lines:
-            at["line"] += 1
-            line = line.removeprefix(codecs.BOM_UTF8) if at["line"] == 1 else line
-            if not line or line.startswith(b"#"):
-                if at["letters"] < COMMENT_LETTERS and line:
-                    comments.append(line.decode("utf-8", "backslashreplace").lstrip("# ").rstrip())
-                at["letters"] += len(line)
-                continue
-            if not at["header"]:
-                at["header"] = bool(line.strip())
-                continue
-            where, line = f"{self._path}: line {at['line']}", _plain(line)
-            if line.count(b",") != plan["columns"] - 1:
-                raise BayesreconError(
-                    f"{where} has {line.count(b',') + 1} fields under a header of {plan['columns']} "
-                    "(a truncated or edited file?)"
-                )
-            if at["row"] >= 0 and at["row"] % plan["keep"] == 0:
-                if plan["wide"] and at["row"] % plan["step"] == 0:
-                    wide.append(_whole(line, plan["columns"], where)[plan["wide"]])
-                narrow.append(_some(line, plan["narrow"], where))
-            at["row"] += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy's, of what is no number
+            for line in lines:
+                at["line"] += 1
+                line = line.removeprefix(codecs.BOM_UTF8) if at["line"] == 1 else line
+                if not line or line.startswith(b"#"):
+                    if at["letters"] < COMMENT_LETTERS and line:
+                        comments.append(line.decode("utf-8", "backslashreplace").lstrip("# ").rstrip())
+                    at["letters"] += len(line)
+                    continue
+                if not at["header"]:
+                    at["header"] = bool(line.strip())
+                    continue
+                where, line = f"{self._path}: line {at['line']}", _plain(line)
+                if line.count(b",") != plan["columns"] - 1:
+                    raise BayesreconError(
+                        f"{where} has {line.count(b',') + 1} fields under a header of {plan['columns']} "
+                        "(a truncated or edited file?)"
+                    )
+                if at["row"] >= 0 and at["row"] % plan["keep"] == 0:
+                    if plan["wide"] and at["row"] % plan["step"] == 0:
+                        wide.append(_whole(line, plan["columns"], where)[plan["wide"]])
+                    narrow.append(_some(line, plan["narrow"], where))
+                at["row"] += 1
         parsed = {"narrow": (narrow, plan["narrow"]), "wide": (wide, plan["wide"])}
         arrays = {name: np.array(x, float).reshape(len(x), len(columns)) for name, (x, columns) in parsed.items()}
         return {**arrays, "comments": comments, "at": at}
@@ -219,16 +215,9 @@ def _plain(line: bytes) -> bytes:
     return line
 
 
-def _numbers(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        yield _plain(line.encode()).decode()
-
-
 def _whole(line: bytes, columns: int, where: str) -> np.ndarray:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            values = np.fromstring(line.decode("ascii"), sep=",")
+        values = np.fromstring(line.decode("ascii"), sep=",")
         if len(values) == columns:
             return values
     except (ValueError, DeprecationWarning):

@@ -13,15 +13,12 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.hdf5_inventory import inventory
+from bayesrecon.untrusted.hdf5_inventory import address, inventory, is_bare_dimension, is_of_format, is_readable
 from bayesrecon.untrusted.plain_values import Inventory, Key
 
 if TYPE_CHECKING:
     import h5py
 
-# Attributes that HDF5's dimension scales and netCDF-4 use internally.
-_INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 _HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
 _RENAMED = "_nc4_non_coord_"  # prefix of a variable with the name of a dimension that it does not belong to
 
@@ -82,7 +79,7 @@ class HDF5File:
         scales, variables, size = _scales(group), {}, 0
         for key, item in _arrays(group):
             size += _declared(item)
-            if _is_variable(item) and _is_readable(item):
+            if not is_bare_dimension(item) and is_readable(item):
                 variables[key.removeprefix(_RENAMED)] = {
                     "name": f"{name.rstrip('/')}/{key}",
                     "shape": list(item.shape),
@@ -120,7 +117,7 @@ def check_within(file: "h5py.File", path: Path) -> None:
     import h5py
 
     waiting: list[h5py.Group] = [file]
-    seen = {_address(file)}
+    seen = {address(file)}
     while waiting:
         group = waiting.pop()
         for key in map(str, group):
@@ -133,8 +130,8 @@ def check_within(file: "h5py.File", path: Path) -> None:
             item = group[key]
             if isinstance(item, h5py.Dataset):
                 _check_storage(item, where, path)
-            elif isinstance(item, h5py.Group) and _address(item) not in seen:
-                seen.add(_address(item))
+            elif isinstance(item, h5py.Group) and address(item) not in seen:
+                seen.add(address(item))
                 waiting.append(item)
 
 
@@ -155,7 +152,7 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
 
     attributes: dict[str, object] = {}
     for key in item.attrs:
-        if key not in _INTERNAL and not key.startswith(("_Netcdf4", "_nc4_")):
+        if not is_of_format(key):
             value = item.attrs[key]
             if isinstance(value, h5py.Empty):
                 value = ""
@@ -184,29 +181,12 @@ def _scales(group: "h5py.Group") -> dict[int, str]:
     while True:
         for key, item in _arrays(group):
             if item.attrs.get("CLASS") == b"DIMENSION_SCALE":
-                names[_address(item)] = key.removeprefix(_RENAMED)
+                names[address(item)] = key.removeprefix(_RENAMED)
         if group.name == "/":
             return names
         parent = group.parent
         assert isinstance(parent, h5py.Group)
         group = parent
-
-
-def _address(item: "h5py.HLObject") -> int:
-    import h5py
-
-    return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _is_variable(item: "h5py.Dataset") -> bool:
-    name = item.attrs.get("NAME", b"")
-    return not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE))
-
-
-def _is_readable(item: "h5py.Dataset") -> bool:
-    import h5py
-
-    return item.shape is not None and (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
 
 
 def _is_text(item: "h5py.Dataset") -> bool:
@@ -219,7 +199,7 @@ def _is_text(item: "h5py.Dataset") -> bool:
 def _dimensions(item: "h5py.Dataset", names: dict[int, str]) -> list[str]:
     if "DIMENSION_LIST" in item.attrs:
         listed = [group[0] if len(group) else None for group in np.asarray(item.attrs["DIMENSION_LIST"])]
-        dimensions = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
+        dimensions = [names.get(address(item.file[ref])) if ref else None for ref in listed]
     else:  # a dimension scale is its own dimension
-        dimensions = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim
+        dimensions = [names.get(address(item))] if item.ndim == 1 else [None] * item.ndim
     return [name or f"dim_{k}" for k, name in enumerate(dimensions)]

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.plain_json import no_repeats
+from bayesrecon.json_types import Json
 
 MAX_JSON = 2 * 2**30
 """JSON that unpacks to more than this many bytes is refused."""
@@ -178,3 +178,20 @@ def _column(what: str, value: object) -> object:
     except OverflowError:
         raise BayesreconError(f"{what}: holds an integer of more than 308 digits") from None
     return np.array(numbers).reshape(array.shape)
+
+
+def no_repeats(pairs: list[tuple[str, object]]) -> Json:
+    """A JSON object in which no key stands twice: libraries differ in which of them they take.
+
+    Raises:
+        ValueError: one does; readers add the file's name.
+
+    >>> import json
+    >>> json.loads('{"a": 1, "a": 2}', object_pairs_hook=no_repeats)
+    Traceback (most recent call last):
+    ValueError: a key appears twice in one object
+    """
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
+        raise ValueError("a key appears twice in one object")
+    return unique

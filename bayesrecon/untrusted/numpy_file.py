@@ -2,8 +2,9 @@
 
 import math
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TypedDict
 
 import numpy as np
 
@@ -15,6 +16,15 @@ _LARGE = 2**24
 """Bytes of arrays that are not copied into memory."""
 
 
+class Stored(TypedDict):
+    """Where the numbers of an array lie in a file, `at` which byte, with their type and shape."""
+
+    at: int
+    dtype: str
+    shape: list[int]
+    fortran: bool
+
+
 def names_of_arrays(path: Path) -> list[str]:
     """Names of the arrays of an archive."""
     with zipfile.ZipFile(path) as archive:
@@ -23,8 +33,10 @@ def names_of_arrays(path: Path) -> list[str]:
 
 def read_arrays(
     path: Path, trusted: bool = False, free: int | None = None, ratio: int | None = None
-) -> dict[str, np.ndarray]:
-    """All arrays by name. The name of an array in an `.npy` file is empty. Pickles are never loaded.
+) -> dict[str, np.ndarray | Stored]:
+    """All arrays by name; of large ones that are not compressed, where they lie (`with_stored`).
+
+    The name of an array in an `.npy` file is empty. Pickles are never loaded.
 
     Args:
         path: the file. Its headers are checked first, since they determine what NumPy allocates.
@@ -46,13 +58,24 @@ def read_arrays(
     if single:
         return {"": valid_text(np.load(path, allow_pickle=False))}
     with np.load(path, allow_pickle=False) as archive, path.open("rb") as stream:
-        mapped = {one.filename: _mapped(path, stream, one) for one in archive.zip.infolist()}
-        members = {key: mapped.get(f"{key}.npy") for key in archive.files}
-        return {key: valid_text(archive[key] if a is None else a) for key, a in members.items()}
+        stored = {one.filename: _as_stored(stream, one) for one in archive.zip.infolist()}
+        members = {key: stored.get(f"{key}.npy") for key in archive.files}
+        return {key: valid_text(archive[key]) if place is None else place for key, place in members.items()}
 
 
-def _mapped(path: Path, stream: IO[bytes], member: zipfile.ZipInfo) -> np.ndarray | None:
-    """A large array that is not compressed, as a part of the file; None for others."""
+def with_stored(path: Path, arrays: Mapping[str, np.ndarray | Stored]) -> dict[str, np.ndarray]:
+    """The arrays, of which those that lie in the file as plain numbers are read here: nothing has them twice."""
+    return {name: array if isinstance(array, np.ndarray) else _plain(path, array) for name, array in arrays.items()}
+
+
+def _plain(path: Path, place: Stored) -> np.ndarray:
+    dtype, shape = np.dtype(place["dtype"]), tuple(place["shape"])
+    values = np.fromfile(path, dtype, math.prod(shape), offset=place["at"])
+    return values.reshape(shape, order="F" if place["fortran"] else "C")
+
+
+def _as_stored(stream: IO[bytes], member: zipfile.ZipInfo) -> Stored | None:
+    """Where the numbers of a large array lie that is not compressed; None for others."""
     if member.compress_type != zipfile.ZIP_STORED or member.file_size < _LARGE:
         return None
     stream.seek(member.header_offset + 26)
@@ -61,9 +84,9 @@ def _mapped(path: Path, stream: IO[bytes], member: zipfile.ZipInfo) -> np.ndarra
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(stream)
-    if stream.tell() + math.prod(shape) * dtype.itemsize > begin + member.file_size:
+    if dtype.kind not in "iuf" or stream.tell() + math.prod(shape) * dtype.itemsize > begin + member.file_size:
         return None
-    return np.memmap(path, dtype, "c", stream.tell(), shape, "F" if fortran else "C")
+    return {"at": stream.tell(), "dtype": dtype.str, "shape": list(shape), "fortran": fortran}
 
 
 def _size_of_array(path: Path) -> int:

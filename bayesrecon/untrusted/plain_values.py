@@ -1,5 +1,6 @@
 """Values of any type as numbers or texts."""
 
+import math
 from typing import TypedDict
 
 import numpy as np
@@ -13,6 +14,9 @@ Found = tuple[str, str, object]
 
 _MISSING = 1954
 """The bits of R's missing value."""
+
+_EXTENDED, _EXTENDED_BITS, _LONG_DOUBLE = 10, 63, np.dtype(np.longdouble).itemsize
+"""Bytes of a long double of Intel that are not padding, bits of its mantissa, and bytes that it takes."""
 
 
 class Inventory(TypedDict):
@@ -55,14 +59,76 @@ def payloads(values: np.ndarray) -> np.ndarray:
     >>> payloads(np.array([0x7FF8000000000029], np.uint64).view(float)).tolist()
     [41.0]
     """
+    if values.dtype.kind == "c" and values.dtype.itemsize in (8, 16):
+        values = np.stack([values.real, values.imag])
     if values.dtype.kind != "f" or values.dtype.itemsize not in (2, 4, 8) or not values.size:
         return np.zeros(0)
+    if not values.any() and len(np.unique(signs := np.signbit(values))) > 1:  # nothing but zeros of both signs
+        return np.packbits(signs).astype(float)
     missing = np.isnan(values)
     if not missing.any():
         return np.zeros(0)
     with np.errstate(invalid="ignore"):  # of signalling ones
         bits = values[missing].astype(np.float64).view(np.uint64) & np.uint64(2**51 - 1)
     return bits[(bits != 0) & (bits != _MISSING)].astype(float)
+
+
+def unused_bytes(values: np.ndarray) -> np.ndarray:
+    """The bytes of an array that its values do not say, unless they are zero: between and behind the fields of records,
+    in the padding of long doubles, and of truth values that are neither 0 nor 1.
+
+    >>> unused_bytes(np.array([1.0, 2.0])).tolist(), unused_bytes(np.array([0, 41], np.uint8).view(bool)).tolist()
+    ([], [41])
+    """
+    if not (kept := _kept_bytes(values.dtype)).size or values.dtype.hasobject:
+        return np.zeros(0, np.uint8)
+    raw = np.frombuffer(values.tobytes(), np.uint8).reshape(-1, values.dtype.itemsize)
+    return raw[(raw & ~kept) != 0]
+
+
+def _kept_bytes(dtype: np.dtype) -> np.ndarray:
+    """The bits of one entry that its value may set, byte by byte; empty if these are all."""
+    if not may_have_unused_bytes(dtype):
+        return np.zeros(0, np.uint8)
+    kept = np.zeros(dtype.itemsize, np.uint8)
+    if dtype.subdtype is not None:
+        base = _kept_bytes(dtype.base)
+        return np.tile(base if base.size else np.full(dtype.base.itemsize, 255, np.uint8), math.prod(dtype.shape))
+    for field, at, *_ in (dtype.fields or {}).values():
+        inner = _kept_bytes(field)
+        kept[at : at + field.itemsize] |= inner if inner.size else np.uint8(255)
+    if dtype.kind == "b":
+        kept[:] = 1
+    elif dtype.kind in "fc":
+        kept.reshape(-1, _LONG_DOUBLE)[:, :_EXTENDED] = 255
+    return kept
+
+
+def may_have_unused_bytes(dtype: np.dtype) -> bool:
+    """Whether entries of a type have bits that no value sets."""
+    if dtype.subdtype is not None:
+        return may_have_unused_bytes(dtype.base)
+    if dtype.fields is not None:
+        inner = any(may_have_unused_bytes(field) for field, *_ in dtype.fields.values())
+        return inner or sum(field.itemsize for field, *_ in dtype.fields.values()) < dtype.itemsize
+    extended = dtype.kind in "fc" and dtype.char.lower() == "g" and np.finfo(np.longdouble).nmant == _EXTENDED_BITS
+    return dtype.kind == "b" or extended
+
+
+_DISTINCT = 5
+"""Fewest different sizes that are reported: a file has a few of them, whatever it holds."""
+
+
+def differing(name: str, sizes: list[tuple[object, ...]]) -> Inventory:
+    """Sizes and settings of arrays that say nothing of their values, if many differ: they may be values themselves.
+
+    >>> differing("shapes of empty arrays", [(0, 3), (0, 3)])["unread"]
+    []
+    """
+    numbers = [float(x) for one in dict.fromkeys(sizes) for x in one if isinstance(x, int | float | np.number)]
+    if len(set(sizes)) < _DISTINCT:
+        return {"found": [], "unread": []}
+    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(set(sizes))} of them differ")]}
 
 
 def text_of(value: object) -> str:

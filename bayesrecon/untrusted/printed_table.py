@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.delimiters import rows_of
+from bayesrecon.untrusted.csv_table import rows_of
 
 MOST_BYTES = 2**24
 _MOST_ROWS, _MOST_CELLS = 20_000, 400_000  # of all tables of a file: more are data, no estimates

@@ -4,15 +4,195 @@ Objects are read one after another by generators that call each other over one l
 Python's own stack. Vectors that R keeps in another form (`1:n`, texts of numbers) are left as they stand.
 """
 
+from array import array
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, SPECIAL, TAG, Nodes
-from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked_stream
+from bayesrecon.untrusted.packed import compression, unpacked
+
+FREE, RATIO = 2**26, 20
+"""A file may unpack to so many bytes whatever its own size, and beyond that to so many times its own size: what R saves
+are mostly numbers, which compress little, and each of them is held a few times while it is read."""
+
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_SAVED = {b"RDX2\n", b"RDX3\n", b"RDA2\n", b"RDA3\n", b"RDB2\n", b"RDB3\n"}
+_FORMS = {b"X\n": ">", b"B\n": "<", b"A\n": ""}
+
+
+def unpacked_stream(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
+    """The stream of a file, and what stands behind its end.
+
+    Raises:
+        BayesreconError: it unpacks to more than a file of its size may, or its end is missing.
+
+    >>> import gzip
+    >>> path = Path("fit.rds")
+    >>> _ = path.write_bytes(gzip.compress(b"X\\n") + b"more")
+    >>> unpacked_stream(path)
+    (b'X\\n', b'more')
+    """
+    if compression(path) in ("gzip", "bzip2", "xz"):
+        found = unpacked(path, free=2**62 if trusted else FREE, ratio=RATIO, most=2**62)
+        return found.content, found.behind
+    return path.read_bytes(), b""
+
+
+def saved_by_name(content: bytes) -> tuple[bool, int]:
+    """Whether the file holds objects by their names (`save`) rather than one (`saveRDS`), and where its stream begins.
+
+    >>> saved_by_name(b"RDX3\\nX\\n"), saved_by_name(b"X\\n")
+    ((True, 5), (False, 0))
+    """
+    if content[:5] in _SAVED:
+        return True, 5
+    if content[:4] == _ZSTANDARD:
+        raise BayesreconError("it is compressed by Zstandard, which is not read; save it with compress = 'gzip'")
+    if content[:2] not in _FORMS:
+        raise BayesreconError(
+            "it is no file of saveRDS or save (its first bytes are another format's); write it with saveRDS(fit, file)"
+        )
+    return False, 0
+
+
+class Stream:
+    """Numbers and texts one after another; every length is held against the bytes that are left.
+
+    >>> Stream(b"X\\n\\x00\\x00\\x00\\x07", 0).integer()
+    7
+    """
+
+    def __init__(self, content: bytes, begin: int) -> None:
+        form = content[begin : begin + 2]
+        if form not in _FORMS:
+            raise BayesreconError("the form of its stream is not known")
+        self.content, self.at, self.order = content, begin + 2, _FORMS[form]
+
+    @property
+    def left(self) -> int:
+        """Bytes that are left."""
+        return len(self.content) - self.at
+
+    def integer(self) -> int:
+        """A whole number of four bytes; R's missing value is the smallest of them."""
+        if not self.order:
+            word = self._word()
+            try:
+                return -(2**31) if word == b"NA" else int(word)
+            except ValueError:
+                raise BayesreconError("a whole number is damaged") from None
+        end = self.at + 4
+        if end > len(self.content):
+            raise _ends()
+        value = int.from_bytes(self.content[self.at : end], "big" if self.order == ">" else "little", signed=True)
+        self.at = end
+        return value
+
+    def length(self) -> int:
+        """How many values follow; more than two thousand million are two numbers."""
+        length = self.integer()
+        if length == -1:
+            length = (self.integer() << 32) + self.integer()
+        if length < 0 or length > self.left:
+            raise BayesreconError("more values are declared than there are bytes left")
+        return length
+
+    def integers(self, count: int) -> np.ndarray:
+        """So many whole numbers."""
+        return self._numbers(count, "i4")
+
+    def doubles(self, count: int) -> np.ndarray:
+        """So many real numbers."""
+        return self._numbers(count, "f8")
+
+    def raw(self, count: int) -> np.ndarray:
+        """So many bytes."""
+        if not self.order:
+            try:
+                return np.array([int(self._word(), 16) & 255 for _ in range(count)], np.uint8)
+            except ValueError:
+                raise BayesreconError("a byte is damaged") from None
+        return np.frombuffer(self._take(count), np.uint8)
+
+    def text(self, count: int) -> str:
+        """A text of so many bytes."""
+        if not self.order:
+            return _unescaped(self._skip_space(), self, count)
+        return self._take(count).decode("utf-8", "backslashreplace")
+
+    def _numbers(self, count: int, kind: str) -> np.ndarray:
+        if self.order:
+            taken = np.frombuffer(self._take(count * int(kind[1])), self.order + kind)
+            return taken.astype(kind)
+        if kind == "i4":
+            return np.array([self.integer() for _ in range(count)], np.int32)
+        try:
+            return np.array([_double(self._word()) for _ in range(count)])
+        except ValueError:
+            raise BayesreconError("a number is damaged") from None
+
+    def _take(self, count: int) -> bytes:
+        end = self.at + count
+        if end > len(self.content):
+            raise _ends()
+        found = self.content[self.at : end]
+        self.at = end
+        return found
+
+    def _skip_space(self) -> int:
+        content, at = self.content, self.at
+        while at < len(content) and content[at] in b" \n\r\t":
+            at += 1
+        self.at = at
+        return at
+
+    def _word(self) -> bytes:
+        begin = self._skip_space()
+        end = self.content.find(b"\n", begin, begin + 64)
+        if end < 0:
+            raise _ends()
+        self.at = end + 1
+        return self.content[begin:end].strip()
+
+
+def _double(word: bytes) -> float:
+    named = {b"NA": np.nan, b"NaN": np.nan, b"Inf": np.inf, b"-Inf": -np.inf}
+    return named[word] if word in named else float(word)
+
+
+_ESCAPES = dict(zip(b"ntvbrfa\\?'\"", b"\n\t\v\b\r\f\a\\?'\"", strict=True))
+
+
+def _unescaped(begin: int, stream: Stream, count: int) -> str:
+    """Of the ASCII form, in which a byte may be a backslash with a letter or three octal digits."""
+    content, at, found = stream.content, begin, bytearray()
+    while len(found) < count:
+        if at + 1 >= len(content):
+            raise _ends()
+        byte = content[at]
+        at += 1
+        if byte == 92:
+            after = content[at]
+            if after in b"01234567":
+                digits = content[at : at + 3]
+                size = 1 + sum(all(d in b"01234567" for d in digits[: k + 1]) for k in range(1, len(digits)))
+                found.append(int(digits[:size], 8) & 255)
+                at += size
+                continue
+            byte = _ESCAPES.get(after, after)
+            at += 1
+        found.append(byte)
+    stream.at = at
+    return found.decode("utf-8", "backslashreplace")
+
+
+def _ends() -> BayesreconError:
+    return BayesreconError("it ends in the middle, damaged")
+
 
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
@@ -47,7 +227,7 @@ def read_r(path: Path, trusted: bool = False) -> Json:
         trusted: whatever their number and size.
 
     Returns:
-        the arrays of `bayesrecon.untrusted.r_nodes`, the number of the `root`, whether its elements are objects
+        the arrays of `bayesrecon.untrusted.r_file`, the number of the `root`, whether its elements are objects
         `by_name`, the version of R that wrote the file, its `encoding`, what stands `behind` the stream, and flags of
         objects that R does not set, `odd`.
     """
@@ -72,7 +252,7 @@ def read_r(path: Path, trusted: bool = False) -> Json:
 
 
 class _Reader:
-    def __init__(self, stream: Stream, nodes: Nodes, depth: int = 0) -> None:
+    def __init__(self, stream: Stream, nodes: "Nodes", depth: int = 0) -> None:
         self.stream, self.nodes, self._depth = stream, nodes, depth
         self.encoding = ""
         self.odd: list[int] = []
@@ -322,3 +502,96 @@ class _Reader:
                 break
         self._part(at, (yield self._code(kind, shared)), "rest")
         return at
+
+
+MOST_NODES, MOST_TEXTS, MOST_DIFFERENT = 2**20, 2**22, 2**20
+"""Objects, texts and different texts that a file may hold: each of them takes some hundred bytes while it is read."""
+
+KINDS = (
+    "null", "symbol", "pairs", "closure", "environment", "promise", "call", "builtin", "logical", "integer", "double",
+    "complex", "text", "list", "expression", "bytecode", "pointer", "weak", "raw", "object", "alternative", "global",
+    "base", "empty", "namespace", "package", "missing", "unbound", "dots", "persistent",
+)  # fmt: skip
+"""What a node can be: R's types, and the environments that a file names and does not hold."""
+
+NUMBER = {kind: k for k, kind in enumerate(KINDS)}
+_STORES = {"logical": 0, "integer": 0, "double": 1, "complex": 1, "text": 2, "raw": 3}
+
+ATTRIBUTE, ELEMENT, TAG, SPECIAL = 0, 1, 2, 3
+"""What ties a node to the one above it: an attribute, an element of a list, one with a name of a pairlist, a part."""
+
+
+@dataclass
+class Nodes:
+    """A table that grows. Node 0 is NULL."""
+
+    trusted: bool = False
+
+    def __post_init__(self) -> None:
+        self._kind, self._start, self._size = array("B"), array("q"), array("q")
+        self._store: tuple[list[np.ndarray], ...] = ([], [], [], [])
+        self._length = [0, 0, 0, 0]
+        self._texts: dict[str, int] = {}
+        self._parent, self._child, self._tie, self._label = array("q"), array("q"), array("B"), array("q")
+        self.node("null")
+
+    def node(self, kind: str) -> int:
+        """A new node without values."""
+        if len(self._kind) >= MOST_NODES and not self.trusted:
+            raise BayesreconError(f"it holds more than {MOST_NODES} objects, refused")
+        self._kind.append(NUMBER[kind])
+        self._start.append(0)
+        self._size.append(0)
+        return len(self._kind) - 1
+
+    def values(self, kind: str, values: np.ndarray, node: int | None = None) -> int:
+        """A node with values; of texts their numbers, as `text` tells them."""
+        at = self.node(kind) if node is None else node
+        store = _STORES[kind]
+        if store == 2 and self._length[2] + len(values) > MOST_TEXTS and not self.trusted:
+            raise BayesreconError(f"it holds more than {MOST_TEXTS} texts, refused")
+        self._start[at], self._size[at] = self._length[store], len(values)
+        self._length[store] += len(values)
+        self._store[store].append(values)
+        return at
+
+    def text(self, text: str) -> int:
+        """The number of a text."""
+        index = self._texts.get(text)
+        if index is None:
+            if len(self._texts) >= MOST_DIFFERENT and not self.trusted:
+                raise BayesreconError(f"it holds more than {MOST_DIFFERENT} different texts, refused")
+            index = self._texts[text] = len(self._texts)
+        return index
+
+    def tie(self, parent: int, child: int, tie: int, label: int = -1) -> None:
+        """Hang a node below another one; the label is the number of a text."""
+        if len(self._parent) >= 2 * MOST_NODES and not self.trusted:
+            raise BayesreconError(f"it holds more than {2 * MOST_NODES} elements, refused")
+        self._parent.append(parent)
+        self._child.append(child)
+        self._tie.append(tie)
+        self._label.append(label)
+
+    def kind_of(self, node: int) -> str:
+        """What a node is."""
+        return KINDS[self._kind[node]]
+
+    def table(self) -> dict[str, np.ndarray | list[str]]:
+        """All of it as arrays, and the texts."""
+        kinds = (np.int32, np.float64, np.int32, np.uint8)
+        stores = [
+            np.concatenate(part) if part else np.zeros(0, kind) for part, kind in zip(self._store, kinds, strict=True)
+        ]
+        named = dict(zip(("integers", "doubles", "text", "raw"), stores, strict=True))
+        return {
+            "kind": np.asarray(self._kind),
+            "start": np.asarray(self._start),
+            "size": np.asarray(self._size),
+            "parent": np.asarray(self._parent),
+            "child": np.asarray(self._child),
+            "tie": np.asarray(self._tie),
+            "label": np.asarray(self._label),
+            "texts": list(self._texts),
+            **named,
+        }

@@ -19,7 +19,7 @@ import statsmodels.formula.api as smf
 
 import bayesrecon
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.results.findings import Thresholds
 from benchmarks.study import Study
 from benchmarks.study import table as markdown

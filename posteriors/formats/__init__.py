@@ -1,6 +1,7 @@
 """Reading draws of any format, which is found from the suffix of a path or from the attributes of an object.
 
-Every module of `bayesrecon.posteriors` that has `FORMAT` is a format (`formats.format.Format`), and so is a plug-in.
+Every module of `bayesrecon.posteriors` that has `FORMAT` is a format (`formats.format.Format`) or several, and so is a
+plug-in.
 """
 
 import os
@@ -22,7 +23,8 @@ from bayesrecon.posteriors.formats.format import Format, of_plugin
 @cache
 def formats() -> tuple[Format, ...]:
     """All formats, by rank."""
-    builtin: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
+    found: list[Format | tuple[Format, ...]] = discover("bayesrecon.posteriors", "FORMAT")
+    builtin = [kind for one in found for kind in (one if isinstance(one, tuple) else (one,))]
 
     def wrong(name: str, plugin: object, before: Mapping[str, Format]) -> str:
         if not isinstance(plugin, Format):

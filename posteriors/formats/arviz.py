@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Generator, Hashable, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
@@ -61,9 +61,7 @@ def read_arviz(source: object, *, name: str | None = None, trusted: bool = False
         path = Path(source)
         if not path.exists():
             raise BayesreconError(f"{path}: no such file{beside(path)}")
-        if path.is_dir():
-            return _read_zarr(path, name or path.stem, trusted)
-        return _read_netcdf(path, name or path.stem, trusted)
+        return _read_path(path, name or path.stem, trusted)
     posterior = _group(source, "posterior")
     if posterior is None and is_extract(source):
         return convert(source, None, source.attrs, name or "draws")
@@ -82,53 +80,45 @@ def _is_dataset(source: object) -> "TypeGuard[xr.Dataset]":
     return hasattr(source, "data_vars") and not hasattr(source, "children")
 
 
-def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a netCDF file"), opened_netcdf(path, trusted) as file:
+def _read_path(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, kind_of(path)), opened_file(path, trusted) as file:
         from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
         description = description_of(file, sorted(READ))
+        contents = description["contents"]
         root = {key: value for key, value in description["attributes"].items() if key.startswith(PREFIX)}
-        if not trusted:
-            check_declared(path, sum(group["size"] for group in description["contents"].values()), path.stat().st_size)
-        return _read_groups(
-            path, name, description["groups"], root, lambda key: dataset_of(file, description["contents"][key])
-        )
+        if not trusted and path.is_file():
+            check_declared(path, sum(group["size"] for group in contents.values()), path.stat().st_size)
+        return _read_groups(path, name, description["groups"], root, lambda key: dataset_of(file, contents[key]))
 
 
-def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a zarr directory"), opened_zarr(path, trusted) as folder:
-        from bayesrecon.posteriors.formats.hdf5 import dataset_of
-
-        description = description_of(folder, sorted(READ))
-        root = {key: value for key, value in description["attributes"].items() if key.startswith(PREFIX)}
-        return _read_groups(
-            path, name, description["groups"], root, lambda key: dataset_of(folder, description["contents"][key])
-        )
+def kind_of(path: Path) -> str:
+    """What a file or folder of ArviZ is, for messages."""
+    return "a zarr directory" if path.is_dir() else "a netCDF file"
 
 
 @contextmanager
-def opened_zarr(path: Path, trusted: bool = False) -> Generator[ZarrFolder]:
-    """A zarr directory, closed afterwards.
+def opened_file(path: Path, trusted: bool = False) -> Generator[HDF5File | NetCDF3File | ZarrFolder]:
+    """A zarr directory or a netCDF file of version 4, which is HDF5, or a classic one; closed afterwards.
 
     Raises:
-        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses, and, unless it is trusted, more
+        BayesreconError: what `bayesrecon.untrusted.zarr_folder.check_folder` refuses, and, unless it is trusted, more
             than it could hold.
-        MissingExtraError: zarr is not installed.
+        MissingExtraError: it is a zarr directory, and zarr is not installed.
     """
-    library("zarr", "reading a zarr directory", "arviz")
-    with opened(ZarrFolder, path, trusted) as folder:
-        if not trusted:
-            folder.check()
-        yield folder
-
-
-def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[HDF5File | NetCDF3File]:
-    """A netCDF file, closed afterwards: of version 4, which is HDF5, or a classic one."""
+    if path.is_dir():
+        library("zarr", "reading a zarr directory", "arviz")
+        with opened(ZarrFolder, path, trusted) as folder:
+            if not trusted:
+                folder.check()
+            yield folder
+        return
     classic = False
     if path.is_file():
         with path.open("rb") as stream:
             classic = stream.read(len(MAGIC)) == MAGIC
-    return opened(NetCDF3File, path, trusted) if classic else opened(HDF5File, path, trusted)
+    with opened(NetCDF3File, path, trusted) if classic else opened(HDF5File, path, trusted) as file:
+        yield file
 
 
 def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> Json:

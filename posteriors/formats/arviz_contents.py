@@ -29,9 +29,9 @@ from bayesrecon.posteriors.formats.arviz import (
     convert,
     description_of,
     is_extract,
+    kind_of,
     one_chain,
-    opened_netcdf,
-    opened_zarr,
+    opened_file,
     read_arviz,
     text_of,
     variables_of,
@@ -69,7 +69,7 @@ def read_arviz_contents(
     path = Path(source)
     title = name or path.stem
     form = "zarr" if path.is_dir() else "netCDF"
-    with reading(path, f"a {form} {'directory' if path.is_dir() else 'file'}"), ExitStack() as stack:
+    with reading(path, kind_of(path)), ExitStack() as stack:
         groups, root, entries, unread = _open(path, stack, trusted)
         if "posterior" not in groups:
             present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
@@ -86,7 +86,7 @@ def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[Json, Json, list
     """Groups as datasets, attributes of the root, other items, and what could not be read."""
     from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-    file = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
+    file = stack.enter_context(opened_file(path, trusted))
     result = description_of(file)
     names, described = result["groups"], result["contents"]
     if not trusted and not path.is_dir():
@@ -208,4 +208,7 @@ def _holds(source: object) -> bool:
 
 
 _SUFFIXES = (".nc", ".netcdf", ".h5", ".hdf5")
-FORMAT = Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)
+FORMAT = (
+    Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True),
+    Format("zarr", (".zarr",), read_arviz, read_arviz_contents, directory=True, guarded=True),
+)

@@ -15,6 +15,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_values import Key
 
+_LARGE = 2**25
+"""Bytes of an array that are read at once."""
+
 
 class Source(Protocol):
     """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
@@ -35,13 +38,19 @@ def dataset_of(source: Source, description: Json) -> xr.Dataset:
         A Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
-    variables = {
-        key: xr.Variable(tuple(variable["dimensions"]), _Array(source, variable), variable["attributes"])
-        for key, variable in description["variables"].items()
-    }
+    variables = {key: _variable(source, variable) for key, variable in description["variables"].items()}
     dataset = xr.Dataset(variables, attrs=description["attributes"])
     # decode_cf also makes indexing lazy: a part of a part is read in one go.
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
+
+
+def _variable(source: Source, description: Json) -> xr.Variable:
+    """A variable that is not yet read. What is missing is NaN already where NaN stands for it."""
+    attributes = dict(description["attributes"])
+    fill, encoding = attributes.get("_FillValue"), {}
+    if isinstance(fill, float | np.floating) and np.isnan(fill) and "missing_value" not in attributes:
+        encoding = {"_FillValue": attributes.pop("_FillValue")}
+    return xr.Variable(tuple(description["dimensions"]), _Array(source, description), attributes, encoding)
 
 
 class _Array(BackendArray):
@@ -58,8 +67,25 @@ class _Array(BackendArray):
         if len(arrays) > 1 and max(k.ndim for k in arrays) == 1:  # a grid or points: the key does not say which
             raise BayesreconError(f"{self._name}: index at most one dimension by a list, or load() the array first")
         parts = [_part(k, size) for k, size in zip(key.tuple, self.shape, strict=True)]
-        values = self._source.read(self._name, tuple(read for read, _ in parts))
+        values = self._read(tuple(read for read, _ in parts))
         return values[tuple(index for read, index in parts if isinstance(read, slice))]
+
+    def _read(self, key: tuple[slice | int, ...]) -> np.ndarray:
+        """The values, of large arrays in parts, so that the reader's process has but one of them."""
+        chosen = [range(*k.indices(n)) if isinstance(k, slice) else k for k, n in zip(key, self.shape, strict=True)]
+        shape = tuple(len(k) for k in chosen if isinstance(k, range))
+        size, axis = int(np.prod(shape, dtype=float)) * self.dtype.itemsize, int(np.argmax(shape)) if shape else 0
+        if self.dtype.kind == "O" or size <= _LARGE or not shape:
+            return self._source.read(self._name, key)
+        values, place = np.empty(shape, self.dtype), [i for i, k in enumerate(chosen) if isinstance(k, range)][axis]
+        step = max(1, shape[axis] * _LARGE // size)
+        for begin in range(0, shape[axis], step):
+            some = chosen[place][begin : begin + step]  # type: ignore[index]
+            within = slice(some.start, some.stop, some.step)
+            values[(slice(None),) * axis + (slice(begin, begin + step),)] = self._source.read(
+                self._name, (*key[:place], within, *key[place + 1 :])
+            )
+        return values
 
 
 def _part(key: slice | int | np.integer | np.ndarray, size: int) -> tuple[slice | int, slice | np.ndarray | None]:

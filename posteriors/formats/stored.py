@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.formats.arviz import (
     description_of,
+    kind_of,
     log_density_of,
     one_chain,
-    opened_netcdf,
-    opened_zarr,
+    opened_file,
     variables_of,
 )
 from bayesrecon.posteriors.sources import accepted_draws
@@ -28,9 +28,6 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.netcdf3_file import NetCDF3File
-from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -145,21 +142,13 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
     elif len(paths) > 1:
         raise BayesreconError(f"{paths[1]}: only CmdStan CSV files can be combined into one release")
     else:
-        kind, file = _opened(paths[0], trusted)
-        with reading(paths[0], kind), file as opened_file:
+        with reading(paths[0], kind_of(paths[0])), opened_file(paths[0], trusted) as file:
             from bayesrecon.posteriors.formats.hdf5 import dataset_of
 
-            described = description_of(opened_file, ["posterior", "sample_stats"])
+            described = description_of(file, ["posterior", "sample_stats"])
             groups, contents = described["groups"], described["contents"]
             _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: dataset_of(opened_file, contents[key]), model, paths[0])
-
-
-def _opened(path: Path, trusted: bool) -> tuple[str, AbstractContextManager[HDF5File | NetCDF3File | ZarrFolder]]:
-    """A description of the file for messages, and the file to be opened."""
-    if path.is_dir():
-        return "a zarr directory", opened_zarr(path, trusted)
-    return "a netCDF file", opened_netcdf(path, trusted)
+            yield from _group_pieces(groups, lambda key: dataset_of(file, contents[key]), model, paths[0])
 
 
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:

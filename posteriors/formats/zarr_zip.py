@@ -14,7 +14,7 @@ from bayesrecon.posteriors.formats.arviz import read_arviz
 from bayesrecon.posteriors.formats.arviz_contents import read_arviz_contents
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.untrusted.guarded import asked
-from bayesrecon.untrusted.zip_folder import unpack_folder
+from bayesrecon.untrusted.packed import unpack_folder
 
 
 @contextmanager

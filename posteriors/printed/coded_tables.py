@@ -21,11 +21,20 @@ from bayesrecon.errors import Note
 from bayesrecon.factors import Factor
 from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
-from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
-from bayesrecon.posteriors.printed.design_cells import CellLayout, layout_of, moments_of, parts_of
+from bayesrecon.posteriors.printed.design_cells import (
+    MOST,
+    CellLayout,
+    Cells,
+    Solutions,
+    layout_of,
+    mean_of,
+    moments_of,
+    parts_of,
+    solutions,
+    tightened,
+    whole,
+)
 from bayesrecon.posteriors.printed.footers import Footer, Number
-from bayesrecon.posteriors.printed.presumed_shapes import Presumed
-from bayesrecon.posteriors.printed.whole_counts import Solutions, mean_of, whole
 
 _LISTED = 6  # solutions that a remark lists
 _SEARCHED = 4000  # solutions up to which all are found
@@ -66,7 +75,7 @@ class Coded:
     plain: Limits | None = field(default=None, repr=False)
     footer: Footer = field(default=Footer())
     shapes: tuple[Limits, ...] = field(default=(), repr=False)
-    presumed: tuple[Presumed, ...] = field(default=(), repr=False)
+    presumed: "tuple[Presumed, ...]" = field(default=(), repr=False)
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         printed = self.footer.records(len(self.coefficients))
@@ -330,3 +339,46 @@ def _listed(layout: CellLayout, answer: Solutions | None) -> tuple[str, ...]:
     return (
         Note(f"{combinations} of whole cell counts ({names}) {'gives' if count == 1 else 'give'} this table: {listed}"),
     )
+
+
+@dataclass(frozen=True)
+class Presumed:
+    """Limits of statistics under the assumption that a column is what its name suggests.
+
+    Args:
+        limits: under the presumption.
+        field: the column.
+        words: what is presumed.
+
+    >>> from bayesrecon.inexact import Limit
+    >>> square = Presumed(lambda *_: Statements({"mean(x2)": Limit(4.0)}), "x2", "x2 is the square of x")
+    >>> statements = square.beside(Statements({}), {"x2": Field()}, 40.0, ())
+    >>> statements["mean(x2)"].lower, statements.presumed
+    (4.0, ('x2 is the square of x',))
+    >>> square.beside(Statements({"mean(x2)": Limit(1.0, 2.0)}), {"x2": Field()}, 40.0, ()).remarks
+    ('no data give this table if x2 is the square of x, as its name suggests: that is not assumed',)
+    """
+
+    limits: Limits
+    field: str
+    words: str
+
+    def beside(
+        self, statements: Statements, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor]
+    ) -> Statements:
+        """The statements, intersected with those that hold under the assumption."""
+        described = fields[self.field].domain.kind != "real" or any(self.field in f.columns for f in factors)
+        if described or statements.failures:
+            return statements
+        more = self.limits(fields, total, factors)
+        together = statements.meeting(more)
+        if together.failures:
+            remark = Note(f"no data give this table if {self.words}, as its name suggests: that is not assumed")
+            return Statements(statements, (*statements.remarks, remark), statements.failures, statements.presumed)
+        if not more:
+            return statements
+        remark = (
+            f"assumed from the name alone: {self.words}; if this is wrong, state its domain "
+            f"(domain={{{self.field!r}: (low, high)}}) or the formula (formula=) with it as a variable"
+        )
+        return Statements(together, (*together.remarks, remark), (), (*together.presumed, self.words))

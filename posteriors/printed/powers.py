@@ -14,8 +14,10 @@ is one equation more where R-squared stands below the table. Boxes of m and v ar
 in which an equation has no solution, whatever the digits behind the printed ones are.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -241,3 +243,195 @@ def _square(a: Interval) -> Boxes:
     low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
     return np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2
+
+
+@dataclass(frozen=True)
+class WithoutCorrelations:
+    """Limits of statistics from a table without correlations, whatever these are: `Limits` of a release.
+
+    Args:
+        covariates, response: names of the fields; the intercept comes first.
+        coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
+        scale: s in the same way.
+    """
+
+    covariates: tuple[str, ...]
+    response: str
+    coefficients: tuple[tuple[float, float], ...]
+    errors: tuple[tuple[float, float], ...]
+    scale: tuple[float, float]
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
+        wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
+        return Statements(
+            {
+                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined else None)
+                for name, (ends, determined) in wide.items()
+            }
+        )
+
+    def _found(
+        self, fields: Mapping[str, Field], total: float | None, width: float
+    ) -> dict[str, tuple[Interval, bool]]:
+        """Interval of each statistic, and whether it is a number except for rounding."""
+
+        def within(number: tuple[float, float]) -> Interval:
+            return number[0] - width * number[1], number[0] + width * number[1]
+
+        b: list[Interval] = [within(x) for x in self.coefficients]
+        se: list[Interval] = [_square(within(x)) for x in self.errors]
+        scale = _square(within(self.scale))
+        result: dict[str, tuple[Interval, bool]] = {"n": ((_over(scale, se[0])[0], float("inf")), False)}
+        if total is not None:
+            share, counted = (1 / total, 1 / total), True  # 1 / n
+        else:
+            share, counted = (0.0, _over(se[0], scale)[1]), False
+        if not self.covariates:  # the mean alone, with `se^2 = s^2 / n`
+            return {"n": (_over(scale, se[0]), True), f"mean({self.response})": (b[0], True)}
+        first, *more = self.covariates
+        if more:
+            return result | self._several(b, se, scale, share, counted)
+        return result | self._single(first, fields[first], b, se, scale, share, counted)
+
+    def _several(
+        self, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool
+    ) -> dict[str, tuple[Interval, bool]]:
+        open_ = float("inf")
+        result: dict[str, tuple[Interval, bool]] = {}
+        for name, error in zip(self.covariates, se[1:], strict=True):
+            if counted:
+                result[f"var({name})"] = (_times(_over(scale, error), share)[0], open_), False
+        ratio = max(_over(_square(slope), error)[0] for slope, error in zip(b[1:], se[1:], strict=True))
+        shift = ratio - len(b)
+        low = _times(scale, _plus((1.0, 1.0), _times(share, (shift, shift))))[0]
+        return result | {f"var({self.response})": ((max(low, 0.0), open_), False)}
+
+    def _single(
+        self,
+        x: str,
+        field: Field,
+        b: list[Interval],
+        se: list[Interval],
+        scale: Interval,
+        share: Interval,
+        counted: bool,
+    ) -> dict[str, tuple[Interval, bool]]:
+        y, square = self.response, _over(se[0], se[1])
+        result: dict[str, tuple[Interval, bool]] = {f"mean({x}*{x})": (square, True)}
+        domain = field.domain
+        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        if domain.levels in ((0.0, 1.0), (0, 1)) and square[1] < 1:
+            mean, signed = square, True
+            if not counted:
+                spread = _times(square, (1 - square[1], 1 - square[0]))
+                share, counted = _over(_times(spread, se[1]), scale), True
+                result["n"] = (1 / share[1], 1 / share[0]), True
+        else:
+            rest = _times(scale, share) if counted else (0.0, se[0][1])
+            remaining = max(se[0][0] - rest[1], 0.0), max(se[0][1] - rest[0], 0.0)
+            size = remaining[0] ** 0.5 / se[1][1] ** 0.5, remaining[1] ** 0.5 / se[1][0] ** 0.5
+            signed = counted and (low >= 0 or high <= 0)
+            mean = size if low >= 0 else (-size[1], -size[0]) if high <= 0 else (-size[1], size[1])
+        spread = _times(_over(scale, se[1]), share) if counted else (0.0, square[1])
+        rest = _times(scale, share) if counted else (0.0, se[0][1])  # s^2 / n
+        ratio = _over(_square(b[1]), se[1])
+        result[f"mean({x})"] = mean, signed
+        result[f"var({x})"] = spread, counted
+        result[f"mean({y})"] = _plus(b[0], _times(b[1], mean)), signed
+        result[f"var({y})"] = _plus(scale, _times(rest, _plus(ratio, (-2.0, -2.0)))), counted
+        result[f"cov({x},{y})"] = _times(b[1], spread), counted
+        return result
+
+
+@dataclass(frozen=True)
+class WithoutCorrelationsWeighted:
+    """Limits of statistics from such a table, whatever the correlations are: `Limits` of a release.
+
+    Args:
+        kind: "logit" or "poisson".
+        covariates, response: names of the fields; the intercept comes first.
+        coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
+
+    >>> from bayesrecon.domains import BINARY
+    >>> estimates, errors = ((0.0, 0.0), (1.0986123, 0.0)), ((0.2, 0.0), (0.305505, 0.0))
+    >>> table = WithoutCorrelationsWeighted("logit", ("x",), "y", estimates, errors)
+    >>> found = table({"x": Field((), BINARY), "y": Field((), BINARY)}, None)
+    >>> {name: round(limit.estimate, 3) for name, limit in found.items() if limit.estimate is not None}["n"]
+    200.0
+    """
+
+    kind: str
+    covariates: tuple[str, ...]
+    response: str
+    coefficients: tuple[tuple[float, float], ...]
+    errors: tuple[tuple[float, float], ...]
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
+        wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
+        return Statements(
+            {
+                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined and name in narrow else None)
+                for name, (ends, determined) in wide.items()
+            }
+        )
+
+    def _found(
+        self, fields: Mapping[str, Field], total: float | None, width: float
+    ) -> dict[str, tuple[Interval, bool]]:
+        """Interval of each statistic, and whether it is a number except for rounding."""
+        b = [(x - width * half, x + width * half) for x, half in self.coefficients]
+        se = [(max(x - width * half, 0.0) ** 2, (x + width * half) ** 2) for x, half in self.errors]
+        y, open_, least = self.response, math.inf, 1 / se[0][1]
+        result: dict[str, tuple[Interval, bool]] = {}
+        if self.kind == "logit":
+            result["n"] = (4 * least, open_), False
+        elif total is not None:
+            result[f"mean({y})"] = (least / total, open_), False
+        if len(self.covariates) == 1:
+            x = self.covariates[0]
+            levels = fields[x].domain.levels
+            rest = se[1][0] - se[0][1], se[1][1] - se[0][0]
+            if levels and set(levels) == {0.0, 1.0} and rest[0] > 0 and se[0][0] > 0:
+                result |= self._binary(x, b, (least, 1 / se[0][0]), (1 / rest[1], 1 / rest[0]))
+        return result
+
+    def _binary(
+        self, x: str, b: list[Interval], at_zero: Interval, at_one: Interval
+    ) -> dict[str, tuple[Interval, bool]]:
+        """Statistics with one binary covariate; `at_zero` and `at_one` are the weights of records with either value."""
+        y, ends = self.response, (b[0], (b[0][0] + b[1][0], b[0][1] + b[1][1]))
+        rates = [(_rate(self.kind, low), _rate(self.kind, high)) for low, high in ends]
+        counts = [_over(weight, self._weight(end)) for weight, end in zip((at_zero, at_one), ends, strict=True)]
+        n = counts[0][0] + counts[1][0], counts[0][1] + counts[1][1]
+        share = 1 / (1 + counts[0][1] / counts[1][0]), 1 / (1 + counts[0][0] / counts[1][1])
+        mean = _ends(lambda m, p, q: (1 - m) * p + m * q, share, *rates)
+        spread = _range(lambda m: m * (1 - m), share)
+        apart = rates[1][0] - rates[0][1], rates[1][1] - rates[0][0]
+        limits = {"n": n, f"mean({x})": share, f"mean({y})": mean, f"var({x})": spread}
+        if self.kind == "logit":
+            limits[f"var({y})"] = _range(lambda m: m * (1 - m), mean)
+        limits[f"cov({x},{y})"] = _ends(lambda u, v: u * v, spread, apart)
+        return {name: (interval, True) for name, interval in limits.items()}
+
+    def _weight(self, eta: Interval) -> Interval:
+        """Weight of a record whose predictor lies in an interval."""
+        if self.kind == "poisson":
+            return math.exp(eta[0]), math.exp(eta[1])
+        ends = [_rate("logit", e) for e in eta]
+        return _range(lambda p: p * (1 - p), (ends[0], ends[1]))
+
+
+def _rate(kind: str, eta: float) -> float:
+    return math.exp(eta) if kind == "poisson" else 0.5 * (1 + math.tanh(0.5 * eta))
+
+
+def _ends(f: Callable[..., float], *intervals: Interval) -> Interval:
+    """Range of a function that is affine in each argument: its extremes lie at corners."""
+    result = [f(*corner) for corner in product(*intervals)]
+    return min(result), max(result)
+
+
+def _range(f: Callable[[float], float], ends: Interval) -> Interval:
+    """Range of `p (1 - p)`, whose maximum is at a half."""
+    result = [f(e) for e in ends]
+    return min(result), f(0.5) if ends[0] <= 0.5 <= ends[1] else max(result)

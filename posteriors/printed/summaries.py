@@ -19,10 +19,15 @@ from bayesrecon.posteriors.approximated.approximations import in_coordinates_of,
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
-from bayesrecon.posteriors.printed.footer_lines import with_scale, without_footer
-from bayesrecon.posteriors.printed.footers import Footer
+from bayesrecon.posteriors.printed.footers import (
+    Footer,
+    PrintedNumbers,
+    estimates_of,
+    numbers_of,
+    with_scale,
+    without_footer,
+)
 from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, line_label, plain
-from bayesrecon.posteriors.printed.numbers import PrintedNumbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.posteriors.recognition import is_table

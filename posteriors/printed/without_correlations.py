@@ -12,14 +12,16 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.inexact import NO_CORRELATIONS, Limit, Limits, Statements
 from bayesrecon.model import Field, Model
-from bayesrecon.posteriors.printed.coded_tables import Coded
+from bayesrecon.posteriors.printed.coded_tables import Coded, Presumed
 from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates_in_files import field_name
 from bayesrecon.posteriors.printed.footers import Footer, Number
-from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
-from bayesrecon.posteriors.printed.powers import SeparatePower, Squared
-from bayesrecon.posteriors.printed.presumed_shapes import Presumed
-from bayesrecon.posteriors.printed.weighted_counts import WithoutCorrelationsWeighted
+from bayesrecon.posteriors.printed.powers import (
+    SeparatePower,
+    Squared,
+    WithoutCorrelations,
+    WithoutCorrelationsWeighted,
+)
 from bayesrecon.releases import Release, StatedLimits
 
 # Limits of statistics from a table of least squares with a slope in each group, without correlations.

@@ -26,8 +26,7 @@ from bayesrecon.posteriors.r.parts import (
     response_of,
     unknown_weights,
 )
-from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import Place, RObjects
 
 _PLACES = (
     "coefficients", "R", "sp", "smooth", "deviance", "sig2", "Ve", "Vp", "Vc", "edf", "edf1", "edf2", "rV", "rank",

@@ -13,10 +13,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly
-from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, unknown_weights, vector_of
-from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import Place, RObjects, code_of
 
 _PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`: all, and those with one time
 _WHOLE = 1e-6  # largest difference of a count from an integer

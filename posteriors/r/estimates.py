@@ -9,7 +9,6 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.additive import additive
-from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.cox import cox
 from bayesrecon.posteriors.r.known_names import FITS, REASONS
 from bayesrecon.posteriors.r.nonlinear import nonlinear
@@ -23,8 +22,7 @@ from bayesrecon.posteriors.r.parts import (
     unknown_weights,
     vector_of,
 )
-from bayesrecon.posteriors.r.places import Place, PlaceWalk
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import Place, PlaceWalk, RObjects, code_of
 
 # Generalised linear mixed models of lme4: totals of groups, from the modes of the random effects.
 #

@@ -15,8 +15,7 @@ import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
 from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
-from bayesrecon.posteriors.r.places import Place
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import Place, RObjects
 
 # Expressions in formulas of R: their derivatives, values and texts.
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, field_name, last_step
-from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import RObjects, code_of
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}

@@ -14,8 +14,7 @@ from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.r.estimates import estimates_of
 from bayesrecon.posteriors.r.known_names import BY_CLASS, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
-from bayesrecon.posteriors.r.places import INTERNAL, LISTS, Place, PlaceWalk
-from bayesrecon.posteriors.r.r_objects import VECTORS, RObjects
+from bayesrecon.posteriors.r.r_objects import INTERNAL, LISTS, VECTORS, Place, PlaceWalk, RObjects
 from bayesrecon.posteriors.r.samples import LOG_DENSITY, ObjectDraws, samples_of
 from bayesrecon.posteriors.roles import (
     CODE,

@@ -8,7 +8,7 @@ import bayesrecon
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import search
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 from benchmarks.tables import differences
 
 RNG = np.random.default_rng(4)

@@ -13,7 +13,7 @@ from bayesrecon.auditing.dominance import KIND, Sum, largest, shares
 from bayesrecon.estimation.recovered import recovered_with_problem
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.precision import x64
 
 sm = pytest.importorskip("statsmodels.api")

@@ -8,7 +8,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 
 sm = pytest.importorskip("statsmodels.api")
 

@@ -9,7 +9,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.domains import BINARY, REAL, Domain
-from bayesrecon.posteriors.printed.least_squares import WithoutCorrelations
+from bayesrecon.posteriors.printed.powers import WithoutCorrelations
 from bayesrecon.types import Field
 
 

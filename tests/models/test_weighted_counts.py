@@ -6,7 +6,7 @@ import statsmodels.api as sm
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 
 BINARY = {"domain": {"x": "binary"}}
 

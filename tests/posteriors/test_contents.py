@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bayesrecon import audit
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
-from bayesrecon.posteriors.formats import read_contents, stream
+from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.formats.cmdstan import read_cmdstan
 from bayesrecon.posteriors.formats.hdf5 import dataset_of
 from bayesrecon.untrusted import cmdstan_file
@@ -243,7 +243,7 @@ def test_chains_are_streamed(tmp_path):
 def test_long_chains_are_thinned(tmp_path, monkeypatch):
     paths = cmdstan(tmp_path, digits=9)
     plain = read_cmdstan(paths)
-    monkeypatch.setattr(stream, "_MOST_DRAWS", 200)
+    monkeypatch.setattr("bayesrecon.posteriors.formats.cmdstan._MOST_DRAWS", 200)
     found = read_contents(paths)
     keep = int(found.notes[0].split()[1].removesuffix("th"))
     assert keep > 1

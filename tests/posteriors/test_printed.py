@@ -8,8 +8,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed import headers
-from bayesrecon.posteriors.printed.footers import Footer
-from bayesrecon.posteriors.printed.numbers import estimates_of
+from bayesrecon.posteriors.printed.footers import Footer, estimates_of
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.recognition import as_table
 

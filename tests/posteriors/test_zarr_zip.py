@@ -11,7 +11,7 @@ from written import refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.leaves import read_leaves
-from bayesrecon.untrusted import zip_folder
+from bayesrecon.untrusted import packed
 
 pytest.importorskip("zarr")
 
@@ -71,7 +71,7 @@ def test_nothing_leaves_the_folder(archive, name):
 def test_links_and_bombs_are_refused(archive, monkeypatch):
     added(archive, "link", b"/etc/passwd", stat.S_IFLNK | 0o777)
     refused("'link' is a link", read_draws, archive)
-    monkeypatch.setattr(zip_folder, "MOST_FILES", 2)
+    monkeypatch.setattr(packed, "MOST_FILES", 2)
     refused("members, more than 2", read_draws, archive, trusted=True)
 
 

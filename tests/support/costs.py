@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bayesrecon.untrusted.process import PROCESS
+from bayesrecon.untrusted.guarded import PROCESS
 
 _EVERY = 0.02  # seconds between two looks at other processes
 

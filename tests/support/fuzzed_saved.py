@@ -172,7 +172,7 @@ def _is_limit(text: str) -> bool:
 
 
 def _computed() -> float:
-    from bayesrecon.untrusted.process import PROCESS
+    from bayesrecon.untrusted.guarded import PROCESS
 
     running = PROCESS._running
     other = 0.0

@@ -55,6 +55,29 @@ def _h5(name: str, change: Callable[[h5py.File], Any], kind: str = "malice") -> 
     PLACES.append(File(name, kind, "nc", make))
 
 
+def _long_doubles() -> np.ndarray:
+    """Ones, in whose padding the response lies."""
+    one = np.longdouble(1).tobytes()
+    padded = b"".join(one[:10] + int(y * 10).to_bytes(2, "little") + one[12:] for y in Y)
+    return np.frombuffer(padded, np.longdouble)
+
+
+def _records() -> np.ndarray:
+    """Records of a number, behind which the response lies."""
+    kind = np.dtype({"names": ["k"], "formats": ["i4"], "offsets": [0], "itemsize": 12})
+    return np.frombuffer(b"".join(b"\1\0\0\0" + y.tobytes() for y in Y), kind)
+
+
+def _truths() -> np.ndarray:
+    """Ages as truth values."""
+    return np.frombuffer(bytes(AGE.astype(int).tolist()), bool)
+
+
+def _signs() -> np.ndarray:
+    """Zeros with the response in their signs."""
+    return np.where(np.resize(_BITS, DRAWS["sigma"].shape), -0.0, 0.0)
+
+
 def _nans(values: np.ndarray) -> np.ndarray:
     return (np.uint64(0x7FF8000000000000) | values.astype(np.uint64)).view(float)
 
@@ -90,6 +113,24 @@ def _in_hdf5() -> None:
             f[f"constant_data/v{k:02d}"] = 0.0
             f[f"constant_data/v{k:02d}"].attrs["valid_max"] = y
 
+    def layout(**how: Callable[[float], Any]) -> Callable[[h5py.File], None]:
+        def change(f: h5py.File) -> None:
+            for k, y in enumerate(Y):
+                options = {name: value(y) for name, value in how.items()}
+                f.create_dataset(f"constant_data/more/v{k:02d}", dtype="f8", **{"shape": (0,), **options})
+
+        return change
+
+    layouts: dict[str, dict[str, Callable[[float], Any]]] = {
+        "largest shapes of arrays": {"maxshape": lambda y: (int(y * 10),), "chunks": lambda y: (8,)},
+        "shapes of chunks": {"maxshape": lambda y: (None,), "chunks": lambda y: (int(y * 10),)},
+        "shapes of empty arrays": {"shape": lambda y: (0, int(y * 10))},
+        "values that fill arrays": {"fillvalue": lambda y: y},
+        "options of a filter": {"shape": lambda y: (8,), "chunks": lambda y: (8,), "scaleoffset": lambda y: int(y)},
+    }
+    for name, how in layouts.items():
+        _h5(name, layout(**how))
+    _h5("padding of long doubles", lambda f: f.create_dataset("constant_data/x", data=_long_doubles()))
     _h5("an attribute that was deleted", deleted, "honest")
     _h5("texts that were deleted", texts, "honest")
     _h5("whole numbers that were deleted", whole, "honest")
@@ -183,6 +224,20 @@ def _in_archives() -> None:
     for name, make in made.items():
         PLACES.append(File(name, "malice", "npz", make))
 
+    arrays = {
+        "between the fields of records": {"x": _records()}, "signs of zeros": {"energy": _signs()},
+        "padding of long doubles": {"x": np.resize(_long_doubles(), (2, 250))},
+        "truth values beyond 1": {"x": np.resize(_truths(), (2, 250))},
+        "names of empty arrays": {f"n{p}": np.zeros((2, 250, 0)) for p in PATIENT},
+    }  # fmt: skip
+    for name, more in arrays.items():
+
+        def write_with(folder: Path, more: dict[str, np.ndarray] = more) -> Path:
+            np.savez(folder / "fit.npz", **DRAWS, **more)
+            return folder / "fit.npz"
+
+        PLACES.append(File(name, "malice", "npz", write_with))
+
     @_add("npz", "bits of NaN")
     def _(folder: Path) -> Path:
         np.savez(folder / "fit.npz", **DRAWS, energy=np.resize(_nans(AGE), DRAWS["sigma"].shape))
@@ -210,6 +265,10 @@ def _in_texts() -> None:
         "ends of lines": lambda n, line: line + ("\r" if bit(n) else ""),
         "empty lines": lambda n, line: line + ("\n" if bit(n) else ""),
         "digits that no number has": digits,
+        "plus signs": lambda n, line: "+" * int(bit(n)) + line.lstrip("-"),
+        "zeros before numbers": lambda n, line: "00" * int(bit(n)) + line.lstrip("-"),
+        "exponents of zero": lambda n, line: line.replace(",0,", f",0e{int(AGE[n % 80] * 3)},", 1),
+        "signs that nobody sees": lambda n, line: line.replace(",", "\x0c," if bit(n) else ",", 1),
     }
     for name, change in made.items():
         _changed("csv", name, csv, lines(change))
@@ -274,6 +333,13 @@ def _in_zarr() -> None:
         (path / "constant_data/extra/c/0").write_bytes(np.concatenate([np.ones(20), Y]).tobytes())
         return path
 
+    @_add("zarr", "empty folders")
+    def _(folder: Path) -> Path:
+        path = folder_of(folder)
+        for patient in PATIENT:
+            (path / "posterior" / patient).mkdir()
+        return path
+
     @_add("zarr", "blanks of metadata")
     def _(folder: Path) -> Path:
         path = folder_of(folder)
@@ -299,16 +365,33 @@ def _in_objects() -> None:
         lambda b: b[:-1] + b"".join(b"r" + struct.pack("<I", int(a * 10)) for a in AGE) + b".",
     )
 
-    @_add("pkl", "bits of NaN")
-    def _(folder: Path) -> Path:
-        (path := folder / "fit.pkl").write_bytes(pickle.dumps({**model, "limits": _nans(AGE).tolist()}))
-        return path
+    inserted = {
+        "lengths of frames": b"".join(b"\x95" + y.tobytes() for y in Y),
+        "numbers of the protocol": b"".join(b"\x80" + bytes([int(a)]) for a in AGE),
+        "names that nothing needs": b"".join(f"cmod\n{p}\n0".encode() for p in PATIENT),
+        "zeros behind numbers": b"".join(b"F1." + b"0" * int(a) + b"\n0" for a in AGE),
+        "ids of other objects": b"".join(f"P{p}\n0".encode() for p in PATIENT),
+        "what stays on the stack": bare,
+    }
+    for name, more in inserted.items():
+        _changed("pkl", name, pickled, lambda b, more=more: b[:2] + more + b[2:])
+    titles = np.dtype([((p, f"f{k}"), "f4") for k, p in enumerate(PATIENT)])
+    objects: dict[str, Any] = {
+        "bits of NaN": _nans(AGE).tolist(), "bits of NaN in complex numbers": _nans(AGE) * 0 + 1j * _nans(AGE),
+        "metadata of a type": np.zeros(2, np.dtype("f8", metadata={"rows": Y.tolist()})),
+        "titles of fields": np.zeros(2, titles), "between the fields of records": _records(),
+        "padding of long doubles": _long_doubles(), "truth values beyond 1": _truths(), "signs of zeros": _signs(),
+        "shapes of empty arrays": [np.zeros((0, int(y * 10))) for y in Y],
+        "values that fill masked arrays": [np.ma.array([1.0], fill_value=y) for y in Y],
+        "ranges": [range(int(y * 10)) for y in Y], "values under a mask": np.ma.array(Y, mask=True),
+    }  # fmt: skip
+    for name, hidden in objects.items():
 
-    @_add("pkl", "metadata of a type")
-    def _(folder: Path) -> Path:
-        coef = np.asarray(model["coef"], np.dtype("f8", metadata={"rows": Y.tolist()}))
-        (path := folder / "fit.pkl").write_bytes(pickle.dumps({"coef": coef}))
-        return path
+        def dump(folder: Path, hidden: Any = hidden) -> Path:
+            (path := folder / "fit.pkl").write_bytes(pickle.dumps({**model, "limits": hidden}))
+            return path
+
+        PLACES.append(File(name, "malice", "pkl", dump))
 
     @_add("joblib", "bytes after the compressed stream")
     def _(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from bayesrecon.cli import main
 from bayesrecon.estimation.kinds import kind
 from bayesrecon.models import registry
 from bayesrecon.posteriors import formats
-from bayesrecon.untrusted.process import PROCESS
+from bayesrecon.untrusted.guarded import PROCESS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REMEMBERED = (

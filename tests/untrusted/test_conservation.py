@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import saving
 import vanishing
 from fuzz_files import R_OBJECTS
 from quick import quick
@@ -27,7 +28,7 @@ SOME = ["frame of decimals", "nested lists", "unused categories", "unused levels
 def test_what_the_bytes_hold_is_found_or_said_to_be_unknown(name, tmp_path):
     path = tmp_path / "object.pkl"
     path.write_bytes(pickle.dumps(OBJECTS[name]))
-    seen = byte_oracle.columns_in(path.read_bytes(), vanishing.TABLE)
+    seen = byte_oracle.columns_in(path, vanishing.TABLE)
     blind, told = bayesrecon.audit(path, remedies=False), bayesrecon.audit(path, data=vanishing.TABLE, remedies=False)
     for found in (blind, told):
         assert found.severity in ("medium", "high") or found.verdict == "incomplete"
@@ -92,13 +93,25 @@ def test_what_lies_beside_the_content_is_found_or_makes_the_audit_incomplete(nam
     assert seen or found.severity in ("medium", "high")
 
 
-R_FILES = sorted(path.name for path in R_OBJECTS.glob("*.rds"))
+OF_R = {f"{csv.stem}.{k}": v for csv in sorted(R_OBJECTS.glob("pat*.csv")) for k, v in pd.read_csv(csv).items()}
+FIXTURES = {
+    path.name: (path, table)
+    for folder, table in ((R_OBJECTS, OF_R), (byte_changes.SAVED, dict(saving.DATA.items())))
+    for path in sorted(folder.iterdir())
+    if path.suffix not in (".csv", ".md", ".R")
+}
+"""Files that other programs wrote, each with the private table behind it."""
 
 
-@pytest.mark.parametrize("name", [*["kmeans.rds"], *(pytest.param(n, marks=pytest.mark.large) for n in R_FILES)])
-def test_columns_that_the_bytes_of_an_object_of_R_hold_are_found(name):
-    for table in (pd.read_csv(path) for path in R_OBJECTS.glob("*.csv")):
-        columns = {column: table[column].to_numpy() for column in table}
-        if byte_oracle.columns_in((R_OBJECTS / name).read_bytes(), columns):
-            found = bayesrecon.audit(R_OBJECTS / name, data=columns, remedies=False)
-            assert found.severity in ("medium", "high") or found.verdict == "incomplete"
+@pytest.mark.parametrize(
+    "name",
+    [
+        n if n in ("kmeans.rds", "weights.pt") else pytest.param(n, marks=[pytest.mark.slow, pytest.mark.large])
+        for n in FIXTURES
+    ],
+)
+def test_columns_that_the_bytes_of_a_file_hold_are_found(name):
+    path, table = FIXTURES[name]
+    columns = {column: np.asarray(values) for column, values in table.items()}
+    if seen := byte_oracle.columns_in(path, columns):
+        assert bayesrecon.audit(path, data=columns, remedies=False).severity in ("medium", "high"), seen

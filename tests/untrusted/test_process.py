@@ -21,11 +21,9 @@ from bayesrecon.posteriors.formats.npz import read_array
 from bayesrecon.posteriors.printed.summaries import read_frame
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.untrusted import __main__ as worker
-from bayesrecon.untrusted import process
-from bayesrecon.untrusted.guarded import Guarded, opened
+from bayesrecon.untrusted import guarded
+from bayesrecon.untrusted.guarded import PROCESS, Guarded, Limits, opened, pack, unpack
 from bayesrecon.untrusted.hdf5 import HDF5File
-from bayesrecon.untrusted.message import pack, unpack
-from bayesrecon.untrusted.process import PROCESS, Limits
 
 pytestmark = pytest.mark.small
 
@@ -60,8 +58,8 @@ def test_long_computing_is_ended(tmp_path, monkeypatch):
     path = tmp_path / "fit.nc"
     with h5py.File(path, "w") as file:
         file.create_dataset("observed_data/names", (2**25,), h5py.string_dtype(), chunks=(2**20,))
-    monkeypatch.setattr(process, "SECONDS", 0.2)
-    monkeypatch.setattr(process, "MEMORY", 2**32)
+    monkeypatch.setattr(guarded, "SECONDS", 0.2)
+    monkeypatch.setattr(guarded, "MEMORY", 2**32)
     with opened(HDF5File, path) as file:
         before = PROCESS._running
         with pytest.raises(BayesreconError, match=r"fit.nc: takes more than 0 s of computing to read, .*anew") as found:
@@ -82,8 +80,8 @@ def test_waiting_is_not_computing(tmp_path, monkeypatch):
     import signal
 
     path = fit(tmp_path / "fit.nc")
-    monkeypatch.setattr(process, "SECONDS", 1.0)
-    monkeypatch.setattr(process, "BYTES_A_SECOND", 2**40)
+    monkeypatch.setattr(guarded, "SECONDS", 1.0)
+    monkeypatch.setattr(guarded, "BYTES_A_SECOND", 2**40)
     with opened(HDF5File, path) as file:
         os.kill(PROCESS._running.pid, signal.SIGSTOP)
         threading.Timer(2.5, os.kill, (PROCESS._running.pid, signal.SIGCONT)).start()
@@ -141,7 +139,7 @@ def waiting(monkeypatch, tmp_path_factory):
 @posix
 def test_repeated_texts(tmp_path, monkeypatch):
     """One text of 2^16 letters, kept once in the file and named 10^4 times."""
-    monkeypatch.setattr(process, "MEMORY", 2**27)
+    monkeypatch.setattr(guarded, "MEMORY", 2**27)
     PROCESS.stop()
     path = fit(tmp_path / "fit.nc")
     with h5py.File(path, "a") as file:
@@ -230,7 +228,7 @@ def test_scripts_are_not_run_again(tmp_path):
 
 
 def test_a_dead_process_is_let_go_whatever_was_not_sent():
-    one = process.Process()
+    one = guarded.Process()
     one._start()
     one._running.kill()
     one._running.wait()

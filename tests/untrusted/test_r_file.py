@@ -12,8 +12,7 @@ from r_written import FIXTURES, HOSTILE, ODD
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.r.places import INTERNAL
-from bayesrecon.posteriors.r.r_objects import RObjects
+from bayesrecon.posteriors.r.r_objects import INTERNAL, RObjects
 from bayesrecon.posteriors.r.rds import read_walk
 from bayesrecon.untrusted.r_file import read_r
 

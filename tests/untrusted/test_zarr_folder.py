@@ -13,8 +13,7 @@ from written import refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.formats.hdf5 import dataset_of
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.process import PROCESS
+from bayesrecon.untrusted.guarded import PROCESS, opened
 from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 zarr = pytest.importorskip("zarr", reason="the extra bayesrecon[arviz] is not installed")

@@ -12,7 +12,7 @@ import xarray as xr
 from written import refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
-from bayesrecon.untrusted.zarr_metadata import check_folder
+from bayesrecon.untrusted.zarr_folder import check_folder
 
 pytestmark = pytest.mark.small
 

@@ -38,9 +38,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             continue
         findings += _constant(look, variable, values[0], same)
         together = values.shape[0] == len(rows) and values.shape[1] == 1 and len(np.unique(values)) == len(set(rows))
-        cycles = [c for c in np.flatnonzero(~same) if _is_cyclic(values[:, c], together)]
-        if cycles:
-            findings.append(_cycle(look, variable, values[:, cycles[0]], len(cycles)))
+        parts = [_not_drawn(look, values[:, c], together) for c in np.flatnonzero(~same)]
+        if cycles := [part for part in parts if part is not None]:
+            findings.append(_cycle(look, variable, cycles[0], len(cycles)))
     findings += _constant_scalars(look, singles)
     return findings, []
 
@@ -71,18 +71,30 @@ def _is_matrix(variable: Variable) -> bool:
     return len(variable.shape) >= 2 and variable.shape[-1] == variable.shape[-2]
 
 
+def _not_drawn(look: Look, series: np.ndarray, together: bool) -> np.ndarray | None:
+    """The series, or one of its chains, if no sampler drew it: it is cyclic, or a chain apart with private values."""
+    count = look.contents.draws.chains if look.contents.draws is not None else 1
+    chains = np.split(series, count) if count > 1 and len(series) % count == 0 else []
+    if cyclic := [part for part in (series, *chains) if _is_cyclic(part, together)]:
+        return cyclic[0]
+    middle, spread = np.median(series), min((float(np.std(chain)) for chain in chains), default=0.0)
+    apart = [c for c in chains if abs(c.mean() - middle) > spread or c.std() > 2 * spread]
+    return next((chain for chain in apart if look.named(chain) is not None), None)
+
+
 def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Finding:
     moved = series[np.append(True, np.diff(series) != 0)]
     levels = list(dict.fromkeys(moved.tolist()))
-    column = look.named(np.array(levels))
+    column, repeats = look.named(np.array(levels)), len(levels) < len(moved)
     return Finding(
         "copy",
         "high",
-        f"{variable.where} repeats a cycle of values",
+        f"{variable.where} {'repeats a cycle of values' if repeats else 'has a chain that is no sample'}",
         (variable.where,),
         f"{len(levels)} different values in {len(series)} draws"
         + (f", in {count} such columns" if count > 1 else "")
-        + f", beginning {preview(levels)}: a sampler does not repeat its values"
+        + f", beginning {preview(levels)}"
+        + (": a sampler does not repeat its values" if repeats else "")
         + (f"; they are the private column {column}" if column else ""),
         remedies=(Remedy(f"drop {variable.where}"),),
         drop=(variable.where,),

@@ -156,7 +156,9 @@ def _count(estimates: Estimates, entries: Mapping[str, Entry]) -> Finding | None
         for name in _COUNTED
         if name in entries and np.size(entries[name].values)
     }
-    smooth = "edf" in entries  # smooths have fractional degrees of freedom
+    smooth = "edf" in entries  # smooths have fractional degrees of freedom, and their table gives the count
+    if smooth and estimates.covariance is not None and estimates.scale and "const" in estimates.labels:
+        return None
     if "df.residual" in numbers and "rank" in numbers and not smooth:
         counts["degrees of freedom"] = numbers["df.residual"] + numbers["rank"], _where(entries, "df.residual", "rank")
     elif "df.null" in numbers:

@@ -1,8 +1,12 @@
 """Files of saved objects of all supported formats, read as descriptions."""
 
 import io
+import json
+import math
 import mmap
-from collections.abc import Iterable
+import re
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -10,15 +14,25 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
+from bayesrecon.untrusted.json_file import no_repeats
 from bayesrecon.untrusted.packed import compression, unpacked
-from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
-from bayesrecon.untrusted.saved.arrays import array_of, is_array
+from bayesrecon.untrusted.saved import onnx, pmml
+from bayesrecon.untrusted.saved.arrays import array_of, beside, dtype_of, from_bytes, is_array, sizes_of, storage
 from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
-from bayesrecon.untrusted.saved.joblibs import Joblib
-from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Made, Objects, Pairs, short_error
+from bayesrecon.untrusted.saved.nodes import (
+    READ_ERRORS,
+    Group,
+    Made,
+    Named,
+    Objects,
+    Pairs,
+    Storage,
+    Unreadable,
+    short_error,
+)
 from bayesrecon.untrusted.saved.pickle_machine import Machine
 from bayesrecon.untrusted.saved.walk import Walk
-from bayesrecon.untrusted.saved.zips import Members
+from bayesrecon.untrusted.saved.zips import Members, array_of_npy
 
 _PICKLES = 64
 """Largest number of consecutive pickles in a file."""
@@ -60,7 +74,7 @@ class SavedFile:
         elif path.suffix.lower() == ".pmml":
             self._form = "PMML"
             self._walk.over(pmml.Model(path).root)
-        elif torches.loaded(path):
+        elif loaded(path):
             self._archive()
         else:
             self._pickles()
@@ -107,13 +121,13 @@ class SavedFile:
 
     def _pickles(self) -> None:
         stream, packed, behind = _stream(self._path)
-        machine = Machine(stream, (row := torches.Row()).resolve)
+        machine = Machine(stream, (row := Row()).resolve)
         machine.after_state(Joblib(stream, machine.names))
         roots: list[object] = []
         try:
             while len(roots) < _PICKLES:
                 roots.append(machine.run())
-                if len(roots) == 5 and roots[0] == torches.MAGIC:
+                if len(roots) == 5 and roots[0] == MAGIC:
                     row.fill(stream, roots[4])
                     self._form, roots = "torch", [roots[3]]
                     break
@@ -126,10 +140,10 @@ class SavedFile:
             self._form = f"joblib{f', {packed}' if packed else ''}"
         for k, root in enumerate(roots):
             self._walk.over(root, f"({k + 1})" if len(roots) > 1 else "")
-        self._over(torches.beyond(row.storages()))
+        self._over(beyond(row.storages()))
         self._over([("discarded", machine.discarded)])
         if machine.odd:
-            self._walk.unread.append(("the file", f"{machine.odd} numbers of its memo that no program counts so"))
+            self._walk.unread.append(("the file", f"{machine.odd} of its opcodes are as no program writes them"))
         self._rest("bytes after the object", stream.read(_BYTES) + behind)
 
     def _damaged(self, problem: str, names: dict[tuple[str, str], bool], has_objects: bool) -> None:
@@ -141,19 +155,19 @@ class SavedFile:
         members = Members(self._path)
         try:
             listed = list(members.sizes)
-            if torches.is_archive(listed):
-                archive: torches.Archive | skops.Archive = torches.Archive(members, self._names)
+            if any(name.endswith("data.pkl") for name in listed):
+                archive: Torch | Skops = Torch(members, self._names)
                 self._form, self._code = "torch", archive.code
                 if archive.problem:
                     self._damaged(archive.problem, self._names, False)
-            elif skops.is_archive(listed):
+            elif _SCHEMA in listed:
                 self._form = "skops"
-                archive = skops.Archive(members, self._names)
+                archive = Skops(members, self._names)
             else:
                 raise BayesreconError(f"{self._path}: an archive, but neither of torch nor of skops")
             self._walk.over(archive.root)
-            if isinstance(archive, torches.Archive):
-                self._over(torches.beyond(archive.storages()))
+            if isinstance(archive, Torch):
+                self._over(beyond(archive.storages()))
                 self._over([("discarded", archive.discarded)])
             for name in archive.rest:
                 self._rest(name, members.read(name)[:_BYTES])
@@ -166,7 +180,7 @@ class SavedFile:
 
     def _safetensors(self) -> None:
         self._form = "safetensors"
-        root, unread, rest = safetensors.read(self._path)
+        root, unread, rest = _tensors_of(self._path)
         self._walk.over(root)
         self._walk.unread += unread
         self._rest("bytes that no array has", rest[:_BYTES])
@@ -253,3 +267,328 @@ def _plain(node: object) -> object:
     except READ_ERRORS:
         return _MISSING
     return np.zeros(0) if isinstance(node, Pairs) and not node.pairs else _MISSING
+
+
+_WRAPPER = frozenset([("joblib.numpy_pickle", "NumpyArrayWrapper")])
+_BESIDE = frozenset(
+    (f"joblib.{module}", name)
+    for module in ("numpy_pickle", "numpy_pickle_compat")
+    for name in ("NDArrayWrapper", "ZNDArrayWrapper")
+)
+
+
+class Joblib:
+    """Reads the values of an array, which follow its description.
+
+    Args:
+        stream: stream from which a machine reads opcodes.
+        names: names of that machine. Those in arrays of objects, which are pickles, are added.
+    """
+
+    def __init__(self, stream: BinaryIO, names: dict[tuple[str, str], bool]) -> None:
+        self._stream, self._names = stream, names
+
+    def __call__(self, made: Made) -> None:
+        """Read the values of an array whose description has just been completed."""
+        if made.is_of(_BESIDE):
+            raise Unreadable("its arrays lie in other files")
+        state = made.states[-1]
+        if not made.is_of(_WRAPPER) or not isinstance(state, Pairs):
+            return
+        dtype, sizes = dtype_of(state.get("dtype")), sizes_of(state.get("shape"))
+        if dtype.hasobject:
+            machine = Machine(self._stream)
+            try:
+                described = machine.run()
+            finally:
+                self._names.update(machine.names)
+            if not is_array(described):
+                raise Unreadable("an invalid array of objects")
+            made.stored = array_of(described)
+            made.items += beside(described)
+            return
+        if state.get("numpy_array_alignment_bytes") is not None:
+            padding = self._stream.read(1)
+            padding = self._stream.read(padding[0] if padding else 0)
+            if padding.strip(b"\xff"):
+                made.items.append(padding)
+        count = math.prod(sizes) * dtype.itemsize
+        raw = self._stream.read(min(count, sys.maxsize))  # the stream is in memory, so no more is allocated than it has
+        made.stored = from_bytes(raw, dtype, sizes, state.get("order"))
+
+
+_SCHEMA = "schema.json"
+_DEEPEST, _LARGEST = 200, 2**26
+"""Largest depth of the tree, and largest number of its bytes."""
+
+
+class Skops:
+    """The content of an archive: `root`, the description of the object, and `rest`, members that it does not use."""
+
+    def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
+        self._members, self._names, self._used = members, names, {_SCHEMA}
+        self._found: dict[int, object] = {}
+        if members.sizes[_SCHEMA] > _LARGEST:
+            raise Unreadable("its schema is too long")
+        try:
+            tree = json.loads(members.read(_SCHEMA), object_pairs_hook=no_repeats)
+        except (ValueError, RecursionError) as error:
+            raise Unreadable(f"its schema is not JSON ({' '.join(str(error).split())[:80]})") from None
+        if not isinstance(tree, dict):
+            raise Unreadable("its schema is not a JSON object")
+        self.root = self._node(tree, 0)
+        self.rest = [name for name in members.sizes if name not in self._used and not name.endswith("/")]
+
+    def _node(self, tree: object, depth: int) -> object:
+        if depth > _DEEPEST:
+            raise Unreadable("it is nested too deeply")
+        if not isinstance(tree, dict):
+            return tree
+        known = tree.get("__id__")
+        if type(known) is int and "content" not in tree and known in self._found:
+            return self._found[known]
+        node = self._made(tree, depth)
+        if type(known) is int:
+            self._found[known] = node
+        return node
+
+    def _made(self, tree: Json, depth: int) -> object:
+        kind, content = tree.get("__loader__"), tree.get("content")
+        name, module = tree.get("__class__"), tree.get("__module__")
+        if kind == "JsonNode":
+            return self._json(content)
+        if kind in ("DictNode", "DefaultDictNode", "OrderedDictNode") and isinstance(content, dict):
+            return self._dictionary(tree, content, depth)
+        if kind in ("ListNode", "TupleNode", "SetNode") and isinstance(content, list):
+            items = [self._node(item, depth + 1) for item in content]
+            return items if kind == "ListNode" else tuple(items) if kind == "TupleNode" else Group(items)
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise Unreadable("a node without a class")
+        if kind in ("NdArrayNode", "MaskedArrayNode", "SparseMatrixNode", "BytesNode", "BytearrayNode"):
+            return self._file(tree, Named(module, name), depth)
+        called = kind not in ("TypeNode",)
+        self._names[module, name] = self._names.get((module, name), False) or called
+        if kind == "TypeNode":
+            return Named(module, name)
+        made = Made(Named(module, name))
+        for key in sorted(tree.keys() - {"__class__", "__module__", "__loader__", "__id__", "is_json"}):
+            value = tree[key]
+            if key == "content" and isinstance(value, dict) and "__loader__" not in value:
+                state = Pairs([(k, self._node(v, depth + 1)) for k, v in value.items()])
+            else:
+                state = self._node(value, depth + 1)
+            if key == "content" and kind in ("ConstructorFromReduceNode", "ReduceNode", "TreeNode"):
+                made.arguments = state if isinstance(state, tuple) else (state,)
+            else:
+                made.states.append(state if isinstance(state, Pairs) else Pairs([(key, state)]))
+        return made
+
+    def _json(self, content: object) -> object:
+        try:
+            found = json.loads(content) if isinstance(content, str) else content
+        except (ValueError, RecursionError):
+            return content
+        if isinstance(found, dict):
+            return Pairs(list(found.items()))
+        return found if isinstance(found, str | int | float | bool | None) else str(content)
+
+    def _dictionary(self, tree: Json, content: Json, depth: int) -> Pairs:
+        return Pairs([(key, self._node(value, depth + 1)) for key, value in content.items()])
+
+    def _file(self, tree: Json, of: Named, depth: int) -> object:
+        name, content = tree.get("file"), tree.get("content")
+        if tree.get("type") == "json" and isinstance(content, list):  # an array of objects
+            return [self._node(item, depth + 1) for item in content]
+        if not isinstance(name, str):
+            return Made(
+                of, (), [Pairs([(k, self._node(v, depth + 1)) for k, v in tree.items() if isinstance(v, dict)])]
+            )
+        if name not in self._members.sizes:
+            raise Unreadable(f"its member {name[:40]!r} is missing")
+        if name.endswith(".npz"):
+            return Made(Named("scipy.sparse", "(matrix in another archive)"), (), [self._members.read(name)])
+        self._used.add(name)
+        raw = self._members.read(name)
+        return Made(of, (), stored=array_of_npy(raw)) if name.endswith(".npy") else raw
+
+
+_LARGEST_HEADER = 2**24
+"""Largest number of bytes of the header; the format allows a hundred million."""
+
+_TYPES = {
+    "F64": "Double", "F32": "Float", "F16": "Half", "BF16": "BFloat16", "I64": "Long", "I32": "Int", "I16": "Short",
+    "I8": "Char", "U8": "Byte", "BOOL": "Bool",
+}  # fmt: skip
+
+
+def _tensors_of(path: Path) -> tuple[Pairs, list[tuple[str, str]], bytes]:
+    """Arrays by their names, places that cannot be read with the reasons, and bytes that no array has.
+
+    Raises:
+        BayesreconError: no such text, or an array beyond the file.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= min(_LARGEST_HEADER, size - 8):
+            raise BayesreconError(f"{path}: damaged, not a safetensors file: its header has {length} bytes")
+        try:
+            header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=no_repeats)
+        except (ValueError, RecursionError) as error:
+            text = " ".join(str(error).split())[:80]
+            raise BayesreconError(f"{path}: damaged, not a safetensors file: its header is not JSON ({text})") from None
+        body = file.read()
+    if not isinstance(header, dict):
+        raise BayesreconError(f"{path}: damaged, not a safetensors file: its header is not a JSON object")
+    root, unread, taken = Pairs(), [], []
+    for name, about in header.items():
+        if name == "__metadata__":
+            pairs = list(about.items()) if isinstance(about, dict) else [("", str(about))]
+            root.pairs.append((name, Pairs([(k, v if isinstance(v, str) else json.dumps(v)) for k, v in pairs])))
+            continue
+        begin, end, shape, kind = _described(path, name, about, len(body))
+        taken.append((begin, end))
+        try:
+            values = storage(body[begin:end], _TYPES.get(kind, kind))
+            if values.size != math.prod(shape):
+                raise Unreadable(f"{values.size} numbers in an array of shape {shape}")
+        except Unreadable as problem:
+            unread.append((name, str(problem)))
+            continue
+        array = Made(Named("torch", "Tensor"), (), stored=values.reshape(shape))
+        root.pairs.append((name, array))
+    return root, unread, _between(body, taken)
+
+
+def _described(path: Path, name: str, about: Json, most: int) -> tuple[int, int, tuple[int, ...], str]:
+    try:
+        (begin, end), shape, kind = about["data_offsets"], tuple(about["shape"]), about["dtype"]
+        valid = all(type(n) is int and 0 <= n < 2**48 for n in (begin, end, *shape)) and len(shape) <= 32
+        if valid and begin <= end <= most and isinstance(kind, str):
+            return begin, end, shape, kind
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise BayesreconError(f"{path}: damaged, not a safetensors file: {name[:60]!r} does not lie in the file")
+
+
+def _between(body: bytes, taken: list[tuple[int, int]]) -> bytes:
+    """Bytes that belong to no array."""
+    last, rest = 0, []
+    for begin, end in [*sorted(taken), (len(body), len(body))]:
+        if begin > last:
+            rest.append(body[last:begin])
+        last = max(last, end)
+    return b"".join(rest)
+
+
+_METADATA = {
+    "version": rb"\d\n?",
+    "byteorder": rb"little|big",
+    ".format_version": rb"\d",
+    ".storage_alignment": rb"\d{1,5}",
+    "serialization_id": rb"\d{40}",
+}
+"""Members that describe the archive, and what they hold: of the last, two checksums of its content."""
+
+_STORAGE = Named("torch", "Storage")
+MAGIC = 0x1950A86A20F9469CFC6C
+"""The first number in a file of torch before 1.6, which has several pickles, then storages."""
+
+_STORAGES = 20_000
+"""Largest number of storages of a file of torch before 1.6."""
+
+
+class Torch:
+    """The content of an archive.
+
+    Attributes:
+        root: description of the saved object; None if the pickle is damaged.
+        problem: the damage; empty if there is none.
+        rest: names of members that no tensor uses.
+        code: names of members that are programs.
+        discarded: as in `Machine`.
+    """
+
+    def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
+        listed = list(members.sizes)
+        pickle = next(name for name in listed if name.endswith("data.pkl"))
+        self._folder, self._members = pickle.removesuffix("data.pkl"), members
+        self._little = members.sizes.get(f"{self._folder}byteorder", 0) != 3  # "big"
+        self._found: dict[str, Storage] = {}
+        machine = Machine(io.BytesIO(members.read(pickle)), self._resolve)
+        self.problem = ""
+        self.root: object = None
+        try:
+            self.root = machine.run()
+        except READ_ERRORS as problem:
+            self.problem = short_error(problem)
+        names.update(machine.names)
+        self.discarded = machine.discarded
+        used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
+        about = {f"{self._folder}{inner}{name}": form for name, form in _METADATA.items() for inner in ("", ".data/")}
+        metadata = {n for n in listed if n in about and re.fullmatch(about[n], members.read(n))}
+        self.code = [n for n in listed if "/code/" in f"/{n}" and n.endswith(".py")]
+        self.rest = [n for n in listed if n not in used | metadata and not n.endswith("/") and n not in self.code]
+
+    def storages(self) -> dict[str, Storage]:
+        """Storages by their keys."""
+        return self._found
+
+    def _resolve(self, key: object) -> object:
+        """`("storage", type, key, location, count)`."""
+        if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
+            return None
+        name = f"{self._folder}data/{key[2]}"
+        if key[2] not in self._found:
+            if name not in self._members.sizes:
+                raise Unreadable(f"its storage {key[2][:40]!r} is missing")
+            if not self._little:
+                raise Unreadable("its numbers are big-endian")
+            self._found[key[2]] = Storage(_STORAGE, (), stored=storage(self._members.read(name), key[1]))
+        return self._found[key[2]]
+
+
+class Row:
+    """Storages of a file of torch before 1.6, which follow after the pickles that refer to them."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Storage, object]] = {}
+
+    def resolve(self, key: object) -> object:
+        """`("storage", type, key, location, count, view)`."""
+        if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
+            return None
+        return self._found.setdefault(key[2], (Storage(_STORAGE), key[1]))[0]
+
+    def storages(self) -> dict[str, Storage]:
+        """Storages by their keys."""
+        return {key: made for key, (made, _) in self._found.items()}
+
+    def fill(self, stream: BinaryIO, keys: object) -> None:
+        """Read the storages of these keys from the stream."""
+        if not isinstance(keys, list) or len(keys) > _STORAGES or not all(isinstance(k, str) for k in keys):
+            raise Unreadable("invalid keys of storages")
+        for key in keys:
+            made, kind = self._found.get(key, (None, None))
+            head = stream.read(8)
+            if made is None or len(head) < 8:
+                raise Unreadable("a missing storage")
+            size = storage(b"", kind).itemsize if "BFloat16" not in getattr(kind, "name", "") else 2
+            count = int.from_bytes(head, "little") * size
+            raw = stream.read(min(count, sys.maxsize))
+            if len(raw) < count:
+                raise Unreadable("a storage that is shorter than its stated size")
+            made.stored = storage(raw, kind)
+
+
+def loaded(path: Path) -> bool:
+    """Whether a file begins like a zip archive."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def beyond(storages: dict[str, Storage]) -> Iterator[tuple[str, object]]:
+    """Storages that no tensor uses completely. With a slice, torch saves the whole tensor that it was cut from."""
+    for key, made in storages.items():
+        if isinstance(made.stored, np.ndarray) and made.covered < len(made.stored):
+            yield f"storage {key[:20]}, beyond its tensors", made.stored

@@ -31,7 +31,8 @@ class Machine:
             called}`.
         count: number of opcodes so far.
         discarded: objects that were put on the stack and are part of no object.
-        odd: how many numbers of its memo do not count on, as every program that writes pickles does.
+        odd: how many of its opcodes no program writes so: numbers of its memo that do not count on, frames that end
+            within opcodes, a second protocol, numbers with more letters than they need, names that nothing needs.
 
     >>> import io
     >>> machine = Machine(io.BytesIO(b"cos\\nsystem\\n(S'echo'\\ntR."))
@@ -68,11 +69,18 @@ class Machine:
         self._below: list[list[object]] = []
         self._memo: dict[int, object] = {}
         self._next = 0
-        position = 0
+        position, number, ends = 0, "", set[int]()
         try:
             for opcode, argument, opcode_position in pickletools.genops(self._stream):
-                position = opcode_position or 0
+                last, position = position, opcode_position or 0
                 self.count += 1
+                ends.discard(position)
+                self.odd += (number != "" and position - last not in _widths(number)) + (
+                    opcode.name == "PROTO" and self.count > 1 and bool(self._stack or self._below or number or last)
+                )
+                number = repr(argument) if opcode.name in ("FLOAT", "INT", "LONG") else ""
+                if opcode.name == "FRAME":
+                    ends.add(position + 9 + int(argument))
                 if self.count > MOST_OPCODES:
                     raise Unreadable(f"more than {MOST_OPCODES} opcodes")
                 name = opcode.name
@@ -80,6 +88,7 @@ class Machine:
                     self._stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
                 elif name == "STOP":
                     root = self._stack.pop()
+                    self.odd += len(ends - {position + 1})
                     self.discarded += [*self._stack, *(item for stack in self._below for item in stack)]
                     return root
                 else:
@@ -101,6 +110,7 @@ class Machine:
 
     def _pop(self, _: object) -> None:
         if self._stack:
+            self.odd += isinstance(self._stack[-1], Named)
             self.discarded.append(self._stack.pop())
         else:
             self.discarded += self._marked()
@@ -288,6 +298,16 @@ class Machine:
 
     def _frame(self, _: object) -> None:
         """Do nothing: frames only help to read ahead."""
+
+
+def _widths(number: str) -> set[int]:
+    """Bytes of an opcode with this number as text, as some version of Python writes it."""
+    texts = {
+        number,
+        f"0{int(number == 'True')}" if number in ("True", "False") else f"{float(number):.17g}",
+        number + "L",
+    }
+    return {len(text) + 2 for text in texts}
 
 
 def _paired(values: list[object]) -> list[tuple[object, object]]:

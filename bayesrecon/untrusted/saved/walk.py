@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from bayesrecon.untrusted.hdf5_inventory import plain_values
+from bayesrecon.untrusted.plain_values import differing, plain_values, unused_bytes
 from bayesrecon.untrusted.saved.arrays import array_of, beside, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, plain_list, table_of
 from bayesrecon.untrusted.saved.nodes import READ_ERRORS, Elsewhere, Group, Made, Named, Objects, Pairs, short_error
@@ -98,6 +98,7 @@ class Walk:
         self._roots: list[object] = []
         self._visited: set[int] = set()
         self._read: set[int] = set()
+        self._empty: list[tuple[object, ...]] = []
         self._taken: dict[int, str] = {}  # the place of the table that has the whole content of a description
 
     def over(self, root: object, where: str = "") -> None:
@@ -133,6 +134,10 @@ class Walk:
         for name, (place, of) in self._names.items():
             self._add(place, "name", name, of)
         self._names = {}
+        differ = differing("shapes of empty arrays", self._empty)
+        for where, kind, values in differ["found"]:
+            self._add(Place(where, (f".{where}",)), kind, values, "")
+        self.unread += differ["unread"]
         if not self.unread and (lost := sum(1 for node in _all_below(self._roots) if id(node) not in self._seen)):
             self.unread.append(("the object", f"{lost} of its parts were not searched"))
 
@@ -282,6 +287,9 @@ class Walk:
                 yield place.key(str(k)), item, of
 
     def _array(self, place: Place, values: np.ndarray, of: str, kind: str = "array") -> None:
+        if (unused := unused_bytes(values)).size:
+            self.unread.append((place.where or "the object", f"{unused.size} bytes of its array are in no value"))
+            self._add(place.part("(bytes of no value)"), "bytes", unused.tobytes()[:MOST_LETTERS], of)
         if values.dtype.names:
             for name in values.dtype.names:
                 self._names.setdefault(name, (place.part(name), of))
@@ -290,6 +298,7 @@ class Walk:
         if values.dtype.kind in "mM":
             values = np.datetime_as_string(values) if values.dtype.kind == "M" else values.astype(np.int64)
         if not values.size:
+            self._empty.append(values.shape)
             return
         if values.ndim == 0 and values.dtype.kind in "biuf":
             self._add(place, "setting", values.item(), of)
@@ -352,10 +361,11 @@ def _all_below(roots: Sequence[object], beyond: Mapping[int, object] = MappingPr
 
 
 def _number(value: object) -> object:
+    """The number that an array of one entry is, if its description has nothing else; the text of a name."""
     if is_array(value):
         array = array_of(value)
-        return array.item() if isinstance(array, np.ndarray) and array.size == 1 else value
-    return value
+        return array.item() if isinstance(array, np.ndarray) and array.size == 1 and not beside(value) else value
+    return value.whole if isinstance(value, Named) else value
 
 
 def _are_alike(values: Sequence[object]) -> bool:
