@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from bayesrecon.auditing.effort import FEWEST, Budget
-from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.sensitive_values import DROP_DRAWS
+from bayesrecon.auditing.wording import independent, items
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import predicted_outlooks

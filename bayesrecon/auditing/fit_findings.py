@@ -9,14 +9,13 @@ import numpy as np
 
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
-from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.look import FitOptions
 from bayesrecon.auditing.presumptions import presumptions, with_the_number
 from bayesrecon.auditing.saved_statistics import findings_of
-from bayesrecon.auditing.short_text import places
 from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.auditing.stage import Stage
+from bayesrecon.auditing.wording import items, places
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.inexact import NO_CORRELATIONS

@@ -3,8 +3,9 @@
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.likelihood_columns import summarise_columns
+from bayesrecon.auditing.wording import to_drop
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.findings import Finding, Item, Remedy
+from bayesrecon.results.findings import Finding, Item
 
 
 def look_at_columns(contents: Contents, key: int) -> list[Finding]:
@@ -24,22 +25,17 @@ def look_at_columns(contents: Contents, key: int) -> list[Finding]:
             parts.append(f"{len(summary.outliers)} stand out (first: number {summary.outliers[0] + 1})")
         if summary.clusters > 1:
             parts.append(f"they fall into {summary.clusters} clusters")
-        items = (
-            Item("n", float(summary.count), 0.0),
-            Item("records equal to another", float(summary.identical), 0.0),
-            Item("outlying records", float(len(summary.outliers))),
-            Item("clusters", float(summary.clusters)),
+        title = "pointwise log likelihoods show the number of records and which are alike"
+        told = "; ".join(parts) + ". With the model, every record can be solved for: audit with --model"
+        instead, evidence = (
+            f"drop {variable.where}: publish its sums (elpd, p_loo) instead",
+            (
+                Item("n", float(summary.count), 0.0),
+                Item("records equal to another", float(summary.identical), 0.0),
+                Item("outlying records", float(len(summary.outliers))),
+                Item("clusters", float(summary.clusters)),
+            ),
         )
-        findings.append(
-            Finding(
-                "log-likelihood",
-                "high",
-                "pointwise log likelihoods show the number of records and which are alike",
-                (variable.where,),
-                "; ".join(parts) + ". With the model, every record can be solved for: audit with --model",
-                evidence=items,
-                remedies=(Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),),
-                drop=(variable.where,),
-            )
-        )
+        where = (variable.where,)
+        findings.append(to_drop("log-likelihood", "high", title, where, told, instead=instead, evidence=evidence))
     return findings

@@ -1,7 +1,7 @@
 """Findings on statistics that follow from parts of a saved fit other than its table of estimates."""
 
-from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.small_counts import Count, small_counts
+from bayesrecon.auditing.wording import items
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates
 from bayesrecon.results.audit import Finding, Remedy, Thresholds
 

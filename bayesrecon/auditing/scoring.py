@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.private_data import Private, read_private
+from bayesrecon.auditing.wording import typical_error
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.precision import x64

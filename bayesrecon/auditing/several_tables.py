@@ -6,10 +6,10 @@ from functools import cache, partial
 from itertools import combinations
 from typing import cast
 
-from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.look import Asked
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.table_differences import Table, difference_findings
+from bayesrecon.auditing.wording import items
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered

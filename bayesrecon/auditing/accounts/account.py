@@ -16,8 +16,8 @@ from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
-from bayesrecon.auditing.short_text import places, short
 from bayesrecon.auditing.vouchers import Subject
+from bayesrecon.auditing.wording import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy

@@ -10,16 +10,17 @@ from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
-from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import log_densities
 from bayesrecon.auditing.severity import of_totals
+from bayesrecon.auditing.wording import PRIOR, independent, items, to_drop
 from bayesrecon.digits import decimal_step
 from bayesrecon.results.findings import Finding, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"
+_GIVE = "log densities give statistics of the data"
 _MOST = 3  # largest number of unnamed columns that are attacked; more reveal the same
 # Remedies that are tried, from nearly useless ones to ones that leave little of the file, in steps of about three.
 _ROUNDINGS = (6, 5, 4, 3)
@@ -63,17 +64,8 @@ def _by_numbers(opened: Opened, series: Series) -> Open | None:
 
 def _unattacked(series: Series) -> Finding:
     """The finding on a column beyond the number of columns that are attacked."""
-    drop = series.where
-    return Finding(
-        "log-density",
-        of_totals(exact=True),
-        "log densities give statistics of the data exactly",
-        drop,
-        f"{drop[0]} is a multiple of a log density of the model as well",
-        "the model and its prior",
-        remedies=(Remedy(f"drop {drop[0]}"),),
-        drop=drop,
-    )
+    title, summary = f"{_GIVE} exactly", f"{series.where[0]} is a multiple of a log density of the model as well"
+    return to_drop("log-density", of_totals(exact=True), title, series.where, summary, PRIOR)
 
 
 def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
@@ -119,23 +111,12 @@ def _misfit(opened: Opened, recovered: DensityRecovery, where: tuple[str, ...]) 
 def _open_finding(opened: Opened, recovered: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:
     written = recovered.resolution.label
     exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in recovered.rows)
-    summary = (
-        f"{recovered.draws} log densities at {written} determine {independent(recovered.rank, bool(recovered.gap))}"
-        + (f": n = {_value(recovered, 'n')}" if exact else "")
-        + _in_words(_sharper(recovered, opened.recovery))
-        + note
-    )
-    finding = Finding(
-        "log-density",
-        of_totals(exact, _sharper(recovered, opened.recovery)),
-        "log densities give statistics of the data" + (" exactly" if exact else ""),
-        where,
-        summary,
-        "the model and its prior",
-        items(recovered.rows),
-        (Remedy(f"drop {', '.join(where)}"),),
-        drop=where,
-    )
+    sharper = _sharper(recovered, opened.recovery)
+    summary = f"{recovered.draws} log densities at {written} determine "
+    summary += independent(recovered.rank, bool(recovered.gap)) + (f": n = {_value(recovered, 'n')}" if exact else "")
+    title, severity = _GIVE + " exactly" * exact, of_totals(exact, sharper)
+    summary, evidence = summary + _in_words(sharper) + note, items(recovered.rows)
+    finding = to_drop("log-density", severity, title, where, summary, PRIOR, evidence=evidence)
     return Open(finding, partial(_density_remedies, recovered, opened.rng))
 
 
@@ -211,11 +192,8 @@ def _in_words(sharper: float) -> str:
         return ""
     if sharper > _EXACT:
         return ", more than 10,000 times closer than the draws alone: as good as exactly"
-    return (
-        f", with errors {sharper:.2g} times smaller than from the draws alone"
-        if sharper < 100
-        else (f", with errors about {10 * round(sharper / 10):,} times smaller than from the draws alone")
-    )
+    factor = f"{sharper:.2g}" if sharper < 100 else f"about {10 * round(sharper / 10):,}"
+    return f", with errors {factor} times smaller than from the draws alone"
 
 
 def _value(recovered: DensityRecovery, name: str) -> str:
