@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -83,31 +83,6 @@ class Asked:
         }
 
 
-class FitOptions(TypedDict, total=False):
-    """Options of `attack_fit` that do not depend on the fit."""
-
-    remedies: bool
-    effort: str
-    thresholds: Thresholds | None
-    key: int
-    progress: Progress | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table and what may be published instead.
-
-    Attributes:
-        release: the table.
-        n: number of records in its footer.
-        alternatives: `{remedy: function that makes the table}`.
-    """
-
-    release: "Release"
-    n: float | None
-    alternatives: Mapping[str, Callable[[], "Release"]]
-
-
 @dataclass(frozen=True, eq=False)
 class Private:
     """The private data.
@@ -128,18 +103,20 @@ class Fit:
     """A fit or a table of estimates.
 
     Attributes:
-        release: its release; None if it determines nothing.
+        release: its `Release`; None if it determines nothing.
         attack: its name as an attack.
-        alternatives: remedies to try; None for those of `posteriors.coarser`.
+        alternatives: `{remedy: function that makes what is published instead}`; None for those of `posteriors.coarser`.
         untried: attacks that cannot be tried.
         where: places that findings name instead of its own; empty for those.
+        n: number of records in the footer of a table.
     """
 
-    release: "Release | None"
+    release: Any
     attack: str = "fit"
-    alternatives: "Sequence[tuple[str, Callable[[], Release]]] | None" = None
+    alternatives: "Mapping[str, Callable[[], Release]] | None" = None
     untried: tuple[NotRun, ...] = ()
     where: tuple[str, ...] = ()
+    n: float | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +147,7 @@ class Look:
     asked: Asked = field(default_factory=Asked)
     private: Private | None = None
     fit: Fit | None = None
-    tables: Sequence[Table] = ()
+    tables: Sequence[Fit] = ()
     drawn: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
@@ -187,17 +164,6 @@ class Look:
         """What channels may need."""
         there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.drawn is not None}
         return tuple(need for need, is_there in there.items() if is_there)
-
-    def of_fits(self) -> FitOptions:
-        """Options of attacks on fits."""
-        asked = self.asked
-        return {
-            "remedies": asked.remedies,
-            "effort": asked.effort,
-            "thresholds": asked.thresholds,
-            "key": asked.key,
-            "progress": self.progress,
-        }
 
     @property
     def rng(self) -> np.random.Generator:
