@@ -8,12 +8,12 @@ from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.input import unanswered
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
-from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private
 from bayesrecon.auditing.sensitive_values import (
     DRAWS,
     PASS_A_MODEL,
     attack_of,
+    look_at_columns,
     not_run,
     sensitive_values,
     without_attack,
@@ -80,7 +80,7 @@ def judged(look: Look, stage: Stage) -> Stage:
         BayesreconError: there was nothing to look for.
     """
     contents = look.contents
-    if look.drawn is not None:
+    if look.opened is not None:
         missed = {n.attack for n in stage.untried}
         found = sensitive_values(contents, look.model, stage.findings)
         closed = [f for f in found if attack_of(f) in missed or not attack_of(f)]

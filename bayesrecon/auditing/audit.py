@@ -186,7 +186,7 @@ def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
                 stage, waiting = stage + found, waiting[1:]
             whole = judged(subject, stage)
             _announce(progress, whole.findings[len(stage.found) :])
-            if asked.remedies and subject.drawn is not None:
+            if asked.remedies and subject.opened is not None:
                 for tried in whole.with_remedies(budget, _part(progress, _REMEDIES, 1 - _REMEDIES)):
                     whole = tried
         except KeyboardInterrupt:
@@ -358,7 +358,7 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
         return look
     from bayesrecon.auditing.opened import opened
 
-    return replace(look, drawn=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
+    return replace(look, opened=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
 
 
 def _unread_parts(contents: Contents) -> tuple[NotRun, ...]:

@@ -55,12 +55,6 @@ def siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
     return by_owner
 
 
-def arrays_beside(contents: Contents) -> Iterator[Entry]:
-    """Arrays and labels outside the root's groups and outside saved objects."""
-    beside = (entry for entry in contents.entries if not isinstance(entry, Part))
-    yield from (entry for entry in beside if entry.kind in ("array", "labels"))
-
-
 def parts_of(contents: Contents) -> list[Part]:
     """The parts of saved objects."""
     return [entry for entry in contents.entries if isinstance(entry, Part)]

@@ -1,7 +1,7 @@
 """What channels examine: a file, a fit or tables, and what is known about it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -133,7 +133,7 @@ class Look:
         private: the private data, if given.
         fit: the fit, if it is one.
         tables: tables to compare with one another.
-        drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
+        opened: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
         progress: called with a label and the completed fraction of a channel.
@@ -148,21 +148,15 @@ class Look:
     private: Private | None = None
     fit: Fit | None = None
     tables: Sequence[Fit] = ()
-    drawn: Any = None
+    opened: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
 
     @property
-    def opened(self) -> Any:
-        """The draws as a release of the model (`opened.Opened`), for channels that need a model."""
-        assert self.drawn is not None
-        return self.drawn if self.progress is None else replace(self.drawn, progress=self.progress)
-
-    @property
     def has(self) -> tuple[Needs, ...]:
         """What channels may need."""
-        there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.drawn is not None}
+        there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.opened is not None}
         return tuple(need for need, is_there in there.items() if is_there)
 
     @property

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.features import base_functions, value_functions
-from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
@@ -31,7 +30,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
         )
         recovered = recover_from_log_density(
-            release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+            release, written=written, known=opened.known, key=opened.key, progress=look.progress
         )
         count = next((r.estimate for r in recovered.rows if r.name == "n" and r.estimate is not None), None)
         summary = f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.density_recovery import DensityRecovery
-from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
@@ -32,11 +31,11 @@ _EXACT = 1e4  # if errors are smaller by a larger factor, they are reported as e
 def find(look: Look) -> tuple[list[Open], list[NotRun]]:
     """Attack `lp__`, `lp`, minus `potential_energy`, and any other multiple of a log density."""
     opened: Opened = look.opened
-    findings, untried = _by_name(opened)
+    findings, untried = _by_name(look)
     reported = {where for f in findings for where in f.finding.where}
     exact = [s for s in opened.numbers.densities if not reported & set(s.where)]
     for series in exact[:_MOST]:
-        finding = _by_numbers(opened, series)
+        finding = _by_numbers(look, series)
         findings += [] if finding is None else [finding]
     for series in exact[_MOST:]:
         findings.append(Open(_unattacked(series), lambda budget: ()))
@@ -44,8 +43,9 @@ def find(look: Look) -> tuple[list[Open], list[NotRun]]:
     return findings, [n for n in untried if not attacked & set(n.where)]
 
 
-def _by_numbers(opened: Opened, series: Series) -> Open | None:
+def _by_numbers(look: Look, series: Series) -> Open | None:
     """Attack a column that is an exact combination of the model's value functions, with the multiple that fits."""
+    opened: Opened = look.opened
     names = " ".join(series.where).lower()
     twice = "dev" in names
     reading = opened.numbers.reading(series, likelihood=twice or "lik" in names, first=-2.0 if twice else 1.0)
@@ -56,7 +56,7 @@ def _by_numbers(opened: Opened, series: Series) -> Open | None:
     release = opened.release.take(series.rows) if len(series.rows) < opened.release.size else opened.release
     release = replace(release, log_density=opened.numbers.full(series, reading))
     recovered = recover_from_log_density(
-        release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+        release, written=written, known=opened.known, key=opened.key, progress=look.progress
     )
     note = f"; read as {reading.words}: another factor would change the counts" if reading.words else ""
     return _open_finding(opened, recovered, series.where, note)
@@ -68,14 +68,14 @@ def _unattacked(series: Series) -> Finding:
     return to_drop("log-density", of_totals(exact=True), title, series.where, summary, PRIOR)
 
 
-def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
+def _by_name(look: Look) -> tuple[list[Open], list[NotRun]]:
     """Attack arrays that are named like a log density.
 
     They may be the potential energy instead, such as `lp` of PyMC with NumPyro's sampler. So if the values are not a
     log density of the model, the other sign is tried.
     """
-    release = opened.release
-    where = _where(opened)
+    opened: Opened = look.opened
+    release, where = opened.release, _where(opened)
     if release.log_density is None:
         if not where:
             return [], []
@@ -85,9 +85,9 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     if not np.isfinite(log_density).all() or np.ptp(log_density) == 0:
         reason = "they have missing values or only one value"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
-    recovered = _attacked(opened, log_density)
+    recovered = _attacked(look, log_density)
     if not _fits(recovered, opened) or _is_turned(recovered):
-        turned = _attacked(opened, -log_density)
+        turned = _attacked(look, -log_density)
         recovered = turned if _fits(turned, opened) and not _is_turned(turned) else recovered
     if not _fits(recovered, opened):
         return [], [_misfit(opened, recovered, where)]
@@ -120,13 +120,14 @@ def _open_finding(opened: Opened, recovered: DensityRecovery, where: tuple[str, 
     return Open(finding, partial(_density_remedies, recovered, opened.rng))
 
 
-def _attacked(opened: Opened, log_density: np.ndarray) -> DensityRecovery:
+def _attacked(look: Look, log_density: np.ndarray) -> DensityRecovery:
+    opened: Opened = look.opened
     release = replace(opened.release, log_density=log_density)
     written = resolution(log_density)
     step = np.sqrt(12) * opened.rounding(log_density[:, None])  # the rounding step with this standard deviation
     written = replace(written, step=np.hypot(written.step, step))
     return recover_from_log_density(
-        release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+        release, written=written, known=opened.known, key=opened.key, progress=look.progress
     )
 
 
