@@ -150,9 +150,7 @@ KNOWN: dict[str, Check] = {
     "bayesrecon_guaranteed": _is_mechanism,
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
-    **dict.fromkeys(
-        ("tuning_steps", "num_draws", "num_samples", "num_warmup", "thinning"), _chosen(0, 1e9, whole=True)
-    ),
+    **dict.fromkeys(("tuning_steps", "num_draws", "num_samples", "num_warmup", "thinning"), _chosen(0, 1e9, True)),
     "conventions": _text(_CONVENTIONS.fullmatch),
     **dict.fromkeys(("_fillvalue", "missing_value", "fill_value"), _fill),
     **dict.fromkeys(("scale_factor", "add_offset"), _chosen(-1e6, 1e6)),

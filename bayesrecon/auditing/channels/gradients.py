@@ -29,9 +29,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         written = replace(
             resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
         )
-        recovered = recover_from_log_density(
-            release, written=written, known=opened.known, key=opened.key, progress=look.progress
-        )
+        recovered = opened.of_density(release, written, look.progress)
         count = next((r.estimate for r in recovered.rows if r.name == "n" and r.estimate is not None), None)
         summary = f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
         summary += "" if count is None else f": n = {count:.6g}"

@@ -55,9 +55,7 @@ def _by_numbers(look: Look, series: Series) -> Open | None:
     written = replace(written, step=written.step / abs(reading.scale))
     release = opened.release.take(series.rows) if len(series.rows) < opened.release.size else opened.release
     release = replace(release, log_density=opened.numbers.full(series, reading))
-    recovered = recover_from_log_density(
-        release, written=written, known=opened.known, key=opened.key, progress=look.progress
-    )
+    recovered = opened.of_density(release, written, look.progress)
     note = f"; read as {reading.words}: another factor would change the counts" if reading.words else ""
     return _open_finding(opened, recovered, series.where, note)
 
@@ -126,9 +124,7 @@ def _attacked(look: Look, log_density: np.ndarray) -> DensityRecovery:
     written = resolution(log_density)
     step = np.sqrt(12) * opened.rounding(log_density[:, None])  # the rounding step with this standard deviation
     written = replace(written, step=np.hypot(written.step, step))
-    return recover_from_log_density(
-        release, written=written, known=opened.known, key=opened.key, progress=look.progress
-    )
+    return opened.of_density(release, written, look.progress)
 
 
 def _fits(recovered: DensityRecovery, opened: Opened) -> bool:
