@@ -18,7 +18,7 @@ from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
 from bayesrecon.auditing.folders import files_of, is_folder, unpacked
 from bayesrecon.auditing.look import Asked, Fit, Look
-from bayesrecon.auditing.private_data import read_private
+from bayesrecon.auditing.private_data import hidden, read_private
 from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.json_types import Json
@@ -204,6 +204,8 @@ def _result(subject: Look, stage: Stage, began: float) -> Audit:
 
         unit = None if subject.fit is not None else asked.unit
         findings = tuple(scored(f, subject.private, model, asked.known, unit) for f in findings)
+    if subject.private is not None:
+        findings = hidden(findings, subject.private)
     return Audit(
         findings=ordered(list(findings)),
         name=contents.name,

@@ -37,8 +37,8 @@ _SUMS = 300  # largest number of sums that are checked; more would take minutes
 _WIDER = NormalDist().inv_cdf(1 - 0.05 / 6) / Z95  # factor for intervals, so that three hold together at 95 %
 _NEEDS = "the model and its prior"
 _REMEDIES = (
-    Remedy("merge the cell with another one in the model"),
-    Remedy(DROP_DRAWS),
+    Remedy("merge the cell with another one in the model", leaves="info"),
+    Remedy(DROP_DRAWS, leaves="info"),
 )
 
 

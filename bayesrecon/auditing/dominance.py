@@ -26,12 +26,13 @@ from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, Remedy
 from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.results.told import values_in
 
 KIND = "dominance"
 
 _FEWEST = 2  # smallest number of records of a sum
 _HALF = 0.5  # a record with a larger share of a sum dominates it
-_REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one"),)
+_REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one", leaves="info"),)
 
 Bounds = tuple[float, float]
 
@@ -202,10 +203,11 @@ def _finding(
     counts = " to ".join(f"{total.count:g}" for total in possible)
     summary = (
         f"{counts} records, their sum and their sum of squares are revealed: the largest has {part}, and lies between "
-        f"{low:.5g} and {high:.5g}{how}"
+        + values_in(f"{low:.5g} and {high:.5g}")
+        + how
     )
     items = (
         Item(f"largest share of {name}", sum(share) / 2, None, None, *share),
-        Item(f"largest {y}{f'[{cell}]' if cell else ''}", (low + high) / 2, None, None, low, high),
+        Item(f"largest {y}{f'[{cell}]' if cell else ''}", (low + high) / 2, None, None, low, high, person=True),
     )
     return Finding(KIND, "medium", f"one record has {part} {of_sum}{more}", where, summary, needs, items, remedies)

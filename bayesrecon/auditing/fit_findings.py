@@ -309,7 +309,7 @@ def findings_of(estimates: Estimates, where: tuple[str, ...], limits: Thresholds
         where,
         f"{exact} statistics exactly" + (f", limits of {bounded} more" if bounded else "") + f": {estimates.because}",
         evidence=items(estimates.statistics),
-        remedies=(Remedy(_PUBLISH),),
+        remedies=(Remedy(_PUBLISH, leaves="info"),),
     )
     counts = [
         Count(row.name.removeprefix(_COUNT).removesuffix("]"), row.estimate, row.lower, row.upper, "what the fit keeps")
@@ -416,4 +416,5 @@ def _last_record(release: Release, knows: Knows, untried: tuple[NotRun, ...]) ->
 
 def _item(name: str, value: float, error: float | None) -> Item:
     """A value, with an interval if its error has a bound."""
-    return Item(name, value) if error is None else Item(name, value, None, None, value - error, value + error)
+    lower, upper = (None, None) if error is None else (value - error, value + error)
+    return Item(name, value, None, None, lower, upper, person=True)

@@ -156,7 +156,7 @@ def _finding(kind: _Kind, variables: list[Variable]) -> Finding:
         where,
         f"{places}: {kind.gives}",
         kind.needs,
-        remedies=(Remedy(kind.remedy.format(where=places)),),
+        remedies=(Remedy(kind.remedy.format(where=places), leaves="info"),),
         drop=() if kind.name == DRAWS else where,
     )
 

@@ -35,7 +35,7 @@ KIND = "tables together"
 
 _ATTACK = "two tables"
 _NEEDS = "the model, and both tables"
-_APART = (Remedy("publish one of the tables, or both on the same records"),)
+_APART = (Remedy("publish one of the tables, or both on the same records", leaves="info"),)
 _PASS = "audit each table by itself, and state what an attacker knows"
 
 
@@ -144,7 +144,8 @@ def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, .
     title = f"two tables differ by {records} with {cell}"
     summary = finding.summary.partition("; ")[0]
     for item in evidence[1:]:
-        summary += f"; {item.name} {'is' if apart == 1 else 'sums to'} {item.estimate:.5g}"
+        told = f"{item.estimate:.5g}"
+        summary += f"; {item.name} is {values_in(told)}" if apart == 1 else f"; {item.name} sums to {told}"
     return replace(finding, title=title, summary=summary, evidence=evidence, remedies=_APART)
 
 
@@ -163,12 +164,14 @@ def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, ap
     high = counts[0].upper * means[0].upper - counts[1].upper * means[1].lower  # type: ignore[operator,union-attr]
     middle = counts[0].upper * means[0].estimate - counts[1].upper * means[1].estimate  # type: ignore[operator,union-attr]
     name = y if apart == 1 else f"sum({y})"
-    return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high)),)
+    return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high), apart == 1),)
 
 
 DIFFERENCE = "difference of tables"
 
-_ONE_OF = (Remedy("publish one of the tables"), Remedy("publish all tables on the same records"))
+_ONE_OF = tuple(
+    Remedy(f"publish {what}", leaves="info") for what in ("one of the tables", "all tables on the same records")
+)
 
 
 def _differences(
@@ -184,14 +187,14 @@ def _differences(
         remedies: whether to try fewer digits.
     """
     domains = {name: d for table in tables for name, d in _domains(table.release, knows).items()}
-    most = max(thresholds.small_count - 1, 1)
+    most = _most(thresholds)
     grams = {table.release.name: _grams(table.release, table.n, domains, knows) for table in tables}
     result = search(list(grams.values()), most, key)
     possible = [one for one in result.found if one.count > 1 or _inside(one, domains)]
     by_name = {table.release.name: table for table in tables}
     findings = []
     for one in possible:
-        tried = [*_ONE_OF, *(_tried(one, by_name, domains, knows, most, key) if remedies else ())]
+        tried = [*_ONE_OF, *(_tried(one, by_name, domains, knows, thresholds, key) if remedies else ())]
         findings.append(_of_difference(one, domains, thresholds, tuple(tried)))
     closed = [
         NotRun(
@@ -260,16 +263,14 @@ def _of_difference(
     known = _known(one)
     records = "one record" if one.count == 1 else f"{one.count} records"
     parts = one.parts[0] if len(one.parts) == 1 else f"the union of {' and '.join(one.parts)}"
-    level: Severity = "medium"
+    level = _level(one, known, thresholds)
     evidence = [Item("n", float(one.count), lower=float(one.count), upper=float(one.count))]
     for i in known:
         se = float(one.half[i] / Z95)
         name, low, high = one.fields[i], one.estimate[i] - one.half[i], one.estimate[i] + one.half[i]
         name = name if one.count == 1 else f"mean({name}) of the {records}"
-        evidence.append(Item(name, float(one.estimate[i]), se, None, float(low), float(high)))
+        evidence.append(Item(name, float(one.estimate[i]), se, None, float(low), float(high), one.count == 1))
     if one.count == 1 and known:
-        if (one.half[known] / Z95 < thresholds.record * one.sd[known]).any():
-            level = "high"
         person = values_in(", ".join(_value(one, i, domains) for i in known))
         title = f"a person by difference of tables: {person}"
         summary = (
@@ -287,6 +288,17 @@ def _of_difference(
         summary += f"; {', '.join(vague)} not determined"
     needs = "the model, and that the tables differ by these records and nothing else"
     return Finding(DIFFERENCE, level, title, names, summary, needs, tuple(evidence), remedies)
+
+
+def _most(thresholds: Thresholds) -> int:
+    """The largest number of records between tables."""
+    return max(thresholds.small_count - 1, 1)
+
+
+def _level(one: Between, known: Sequence[int], thresholds: Thresholds) -> Severity:
+    """High if a value of a single person is known well."""
+    sharp = (one.half[list(known)] / Z95 < thresholds.record * one.sd[list(known)]).any()
+    return "high" if one.count == 1 and sharp else "medium"
 
 
 def _known(one: Between) -> list[int]:
@@ -330,11 +342,16 @@ def _range(low: float, high: float) -> str:
 
 
 def _tried(
-    one: Between, tables: Mapping[str, Fit], domains: Mapping[str, Domain], knows: Knows, most: int, key: int
+    one: Between,
+    tables: Mapping[str, Fit],
+    domains: Mapping[str, Domain],
+    knows: Knows,
+    thresholds: Thresholds,
+    key: int,
 ) -> list[Remedy]:
     """What other forms of all of these tables would leave to an attacker who knows that a record is between them."""
     remedies: list[Remedy] = []
-    before = one.half / Z95
+    before, most = one.half / Z95, _most(thresholds)
     concerned = [tables[name] for name in (one.whole, *one.parts)]
     for action in concerned[0].alternatives:
         try:
@@ -346,10 +363,13 @@ def _tried(
         if all(grams):
             left = between(grams[0][0], [part[0] for part in grams[1:]], one.fields, None, most, key)
         if left is None or not _known(left):
-            remedies.append(Remedy(f"{everywhere}: the errors of all values are then above 1 standard deviation"))
+            far = "the errors of all values are then above 1 standard deviation"
+            remedies.append(Remedy(f"{everywhere}: {far}", leaves="medium"))
         else:
             i = int(np.argmin(left.half / left.sd))
-            remedies.append(Remedy(everywhere, left.fields[i], float(before[i]), None, float(left.half[i] / Z95)))
+            error = float(left.half[i] / Z95)
+            leaves = _level(left, _known(left), thresholds)
+            remedies.append(Remedy(everywhere, left.fields[i], float(before[i]), None, error, leaves))
     return remedies
 
 

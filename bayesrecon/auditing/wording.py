@@ -1,5 +1,6 @@
 """Findings in words: values, places and recovered numbers as short texts, and findings on items to drop."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,8 +50,18 @@ def places(where: Iterable[object], most: int = 6) -> str:
 
 
 def items(rows: Iterable[Row | Statistic]) -> tuple[Item, ...]:
-    """An item for each statistic that was recovered."""
-    return tuple(Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper) for r in rows if r.estimate is not None)
+    """An item for each statistic that was recovered. Those of cells of one person, and extremes, are of persons."""
+    rows = list(rows)
+    alone = {f"[{match[1]}]" for r in rows if r.estimate == 1 and (match := re.fullmatch(r"n\[(.+)\]", r.name))}
+
+    def is_of_a_person(name: str) -> bool:
+        return name.startswith(("min(", "max(")) or (name[name.find("[") :] in alone and not name.startswith("n["))
+
+    return tuple(
+        Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper, person=is_of_a_person(r.name))
+        for r in rows
+        if r.estimate is not None
+    )
 
 
 def typical_error(errors: npt.ArrayLike) -> float:
@@ -77,6 +88,7 @@ def to_drop(
     *,
     column: str | None = None,
     instead: str = "",
+    leaves: Severity = "info",
     **more: Any,
 ) -> Finding:
     """A finding on items without which a file does not have it.
@@ -85,7 +97,8 @@ def to_drop(
         kind, severity, title, where, summary, needs, more: as in `Finding`.
         column: the private column that they are equal to, if they are.
         instead: what to do; by default, to drop them.
+        leaves: severity of the finding after that.
     """
     summary += f"; they are the private column {column}" if column else ""
-    remedies = (Remedy(instead or f"drop {places(where, 3)}"),)
+    remedies = (Remedy(instead or f"drop {places(where, 3)}", leaves=leaves),)
     return Finding(kind, severity, title, where, summary, needs, remedies=remedies, drop=where, **more)

@@ -212,5 +212,6 @@ def remedies_table(finding: "Finding") -> "Table":
     rows = []
     for r in [r for r in finding.remedies if r.status in _TRIED][: 2 * _ROWS]:
         last = number(r.measured, 2) if r.status == "measured" else r.status if r.untried else "not measured"
-        rows.append([r.action, r.statistic or "", number(r.before, 2), number(r.predicted, 2), last])
-    return table(["remedy", "error of", "now", "predicted", "measured"], rows, title=finding.title, words=2, fold=True)
+        rows.append([r.action, r.statistic or "", number(r.before, 2), number(r.predicted, 2), last, r.left])
+    heads = ["remedy", "error of", "now", "predicted", "measured", "severity then"]
+    return table(heads, rows, title=finding.title, words=2, fold=True)

@@ -21,6 +21,7 @@ from bayesrecon.auditing.wording import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
+from bayesrecon.results.told import values_in
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
 _STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}
@@ -265,7 +266,8 @@ def unrecognised(accounted: Iterable[Account]) -> list[Finding]:
         return []
     where = tuple(dict.fromkeys(e.where for e in odd))
     items = [
-        f"{e.kind} {short(e.where, 60)}" + (f" ({short(e.values, 40)})" if e.kind in ("name", "text") else "")
+        f"{e.kind} {short(e.where, 60)}"
+        + (f" ({values_in(short(e.values, 40))})" if e.kind in ("name", "text") else "")
         for e in odd
     ]
     finding = Finding(
@@ -274,7 +276,7 @@ def unrecognised(accounted: Iterable[Account]) -> list[Finding]:
         f"{len(where)} item{'s are' if len(where) > 1 else ' is'} not recognised",
         where,
         f"neither parameters, nor statistics of a sampler, nor structure, nor opened by an attack: {places(items, 8)}",
-        remedies=(Remedy("say that they may stay (--public NAME), or drop them"),),
+        remedies=(Remedy("say that they may stay (--public NAME), or drop them", leaves="info"),),
         drop=where,
     )
     return [finding]

@@ -41,6 +41,7 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
     if not rows:
         return None
     units, sharp = _sharp(rows, unit, thresholds)
+    of_units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
     severity = severity_left(recovery, unit, thresholds)
     title = "the draws give statistics of the data"
     summary = _summary(recovery)
@@ -56,8 +57,8 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         ("posterior",),
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
-        items(rows),
-        (Remedy(DROP_DRAWS),),
+        tuple(replace(i, person=i.person or any(i.name == r.name for r in of_units)) for i in items(rows)),
+        (Remedy(DROP_DRAWS, leaves="info"),),
     )
 
 

@@ -1,5 +1,6 @@
 """Attack on log densities: exact statistics, and the effect of rounding and thinning."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from bayesrecon.auditing.sensitive_values import log_densities
 from bayesrecon.auditing.severity import of_totals
 from bayesrecon.auditing.wording import PRIOR, independent, items, to_drop
 from bayesrecon.digits import decimal_step
-from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"
@@ -110,12 +111,18 @@ def _open_finding(opened: Opened, recovered: DensityRecovery, where: tuple[str, 
     written = recovered.resolution.label
     exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in recovered.rows)
     sharper = _sharper(recovered, opened.recovery)
+
+    def left(wider: float) -> Severity:
+        """The severity if errors are so many times as large."""
+        counts = [r.se for r in recovered.rows if r.name == "n" and r.se is not None]
+        return of_totals(any(wider * se < opened.thresholds.exact_count for se in counts), sharper / wider)
+
     summary = f"{recovered.draws} log densities at {written} determine "
     summary += independent(recovered.rank, bool(recovered.gap)) + (f": n = {_value(recovered, 'n')}" if exact else "")
-    title, severity = _GIVE + " exactly" * exact, of_totals(exact, sharper)
     summary, evidence = summary + _in_words(sharper) + note, items(recovered.rows)
-    finding = to_drop("log-density", severity, title, where, summary, PRIOR, evidence=evidence)
-    return Open(finding, partial(_density_remedies, recovered, opened.rng))
+    title = _GIVE + " exactly" * exact
+    finding = to_drop("log-density", left(1.0), title, where, summary, PRIOR, evidence=evidence)
+    return Open(finding, partial(_density_remedies, recovered, opened.rng, left))
 
 
 def _attacked(look: Look, log_density: np.ndarray) -> DensityRecovery:
@@ -142,7 +149,9 @@ def _is_turned(recovered: DensityRecovery) -> bool:
     return any(row.name == "n" and row.estimate is not None and row.estimate < 0 for row in recovered.rows)
 
 
-def _density_remedies(recovered: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
+def _density_remedies(
+    recovered: DensityRecovery, rng: np.random.Generator, left: Callable[[float], Severity], budget: Budget
+) -> tuple[Remedy, ...]:
     """Remedies: fewer digits of the log densities, and fewer draws."""
     remedies: list[Remedy] = []
     now = dict(zip(recovered.names, recovered.errors, strict=True))
@@ -157,20 +166,22 @@ def _density_remedies(recovered: DensityRecovery, rng: np.random.Generator, budg
     for i, (action, count, k) in enumerate(plans):
         # If the rounding step is larger than the variation, there is nothing left to attack.
         if k is not None and np.median(decimal_step(recovered.given, k)) > 4 * recovered.given.std():
-            remedies.append(Remedy(f"{action}: its values are then constant"))
+            remedies.append(Remedy(f"{action}: its values are then constant", leaves="info"))
             continue
         tried = recovered.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
         if tried is None or len(tried.estimates) < FEWEST:
             remedies.append(Remedy(action, untried=True))
             continue
         measured = tried.measured(estimates, recovered.errors)
+        sizes = [min(tried.predicted[j], measured[j]) / now[name] for j, name in zip(columns, names, strict=True)]
+        leaves = left(max(float(min(sizes, default=1.0)), 1.0))
         for j, name in zip(columns, names, strict=True):
             trials = tried.estimates[:, j]
             predicted, remaining = float(tried.predicted[j]), float(measured[j])
             if below_arithmetic(predicted, float(estimates[j])):
-                remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
+                remedies.append(Remedy(f"{action}: {name} is still known to the last digit", leaves=left(1.0)))
                 continue
-            remedies.append(Remedy(action, name, float(now[name]), predicted, remaining, trials=trials))
+            remedies.append(Remedy(action, name, float(now[name]), predicted, remaining, leaves, trials=trials))
     return tuple(remedies)
 
 

@@ -1,6 +1,6 @@
 """Attack on pointwise log likelihoods: every record from its own column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -113,8 +113,15 @@ def _attack(
             f"(residuals of {np.median(inverted.misfit):.2g} times the rounding error, in the median)"
         )
         return NotRun(_NAME, reason, f"pass the model that made them, or {drop}", where)
-    finding = _records_finding(opened, where, values.shape[1], inverted, fits, written.label)
-    return Open(finding, partial(_pointwise_remedies, opened, inverted, fits, theta, columns, noise, reference))
+    relative = relative_errors(opened, inverted)
+
+    def sharp(wider: float = 1.0) -> np.ndarray:
+        """Records that are recovered if errors are so many times as large."""
+        return fits & (wider * relative < opened.thresholds.record) & ~inverted.ambiguous
+
+    finding = _records_finding(opened, where, values.shape[1], inverted, fits, sharp(), written.label)
+    try_out = partial(_pointwise_remedies, opened, inverted, fits, theta, columns, noise, reference, sharp)
+    return Open(finding, try_out)
 
 
 def _records_finding(
@@ -123,12 +130,10 @@ def _records_finding(
     count: int,
     inverted: PreImages,
     fits: np.ndarray,
+    sharp: np.ndarray,
     label: str,
 ) -> Finding:
-    limits = opened.thresholds
-    relative = relative_errors(opened, inverted)
-    sharp = fits & (relative < limits.record) & ~inverted.ambiguous
-    severity = of_share(sharp.mean(), 1.0, limits.share)
+    severity = of_share(sharp.mean(), 1.0, opened.thresholds.share)
     ambiguous = int((inverted.ambiguous & fits).sum())
     summary = (
         f"{int(sharp.sum())} of {len(inverted)} records{f' (of {count})' if len(inverted) < count else ''} "
@@ -160,6 +165,7 @@ def _pointwise_remedies(
     columns: np.ndarray,
     noise: np.ndarray,
     reference: Reference,
+    sharp: Callable[[float], np.ndarray],
     budget: Budget,
 ) -> tuple[Remedy, ...]:
     """Remedies: fewer digits and fewer draws, with the error of a field over some records.
@@ -196,13 +202,15 @@ def _pointwise_remedies(
         return _rows(repeated.records[field], np.arange(len(chosen)))
 
     def remedy(action: str, predicted: float, trials: np.ndarray | None) -> Remedy:
+        wider = max(predicted / before, 1.0) if before > 0 else 1.0
+        leaves = of_share(sharp(wider).mean(), 1.0, opened.thresholds.share)
         if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
-            return Remedy(f"{action}: the records are still recovered to the last digit")
+            return Remedy(f"{action}: the records are still recovered to the last digit", leaves=leaves)
         if trials is None:
-            return Remedy(action, field, before, predicted)
+            return Remedy(action, field, before, predicted, leaves=leaves)
         # The current records do not show their own errors.
         measured = float(np.hypot(typical_error(trials - exact), before))
-        return Remedy(action, field, before, predicted, measured, trials=trials, rows=listed)
+        return Remedy(action, field, before, predicted, measured, leaves, trials=trials, rows=listed)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[chosen], digits)

@@ -105,6 +105,7 @@ def kind_of_import(module: str, name: str, called: bool) -> Import:
 
 
 _LOADS = "nothing but the file, and somebody who loads it"
+_NUMBERS = "do not load it; save numbers alone (.npz, .safetensors), or what skops writes"
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
@@ -118,13 +119,11 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     if runs:
         title = f"this file would run code: it names {places(runs, 3)}"
         summary = f"whoever loads it calls {places(runs)}; nothing of it was called here"
-        instead = "do not load it; save numbers alone (.npz, .safetensors), or what skops writes"
-        findings.append(to_drop("code", "high", title, runs, summary, _LOADS, instead=instead))
+        findings.append(to_drop("code", "high", title, runs, summary, _LOADS, instead=_NUMBERS))
     if unknown:
         title = f"loading this file imports what is not known here: {places(unknown, 3)}"
         summary = f"{places(unknown)}: classes and functions of one's own, or code that runs"
-        instead = "load it only where these modules are one's own"
-        findings.append(to_drop("code", "low", title, unknown, summary, _LOADS, instead=instead))
+        findings.append(to_drop("code", "low", title, unknown, summary, _LOADS, instead=_NUMBERS))
     return findings, []
 
 

@@ -19,6 +19,7 @@ from bayesrecon.auditing.wording import NOTHING, places, short, to_drop
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.r.rstanarm_means import MEANS
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.results.told import values_in
 
 if TYPE_CHECKING:
     from bayesrecon.model import Model
@@ -71,7 +72,7 @@ def _written(look: Look) -> Iterator[Finding]:
         summary = (
             f"{places(model.data_priors, 3)}: these constants, which a user of the model needs, are statistics of "
         )
-        remedies = (Remedy("state priors that do not depend on the data"),)
+        remedies = (Remedy("state priors that do not depend on the data", leaves="info"),)
         where = ("the program",)
         yield Finding("prior", "low", title, where, f"{summary}the data", "the constants", remedies=remedies)
 
@@ -100,11 +101,11 @@ def _default(look: Look) -> Iterator[Finding]:
         yield Finding(
             "prior",
             "low",
-            f"a default prior shows the median of the response ({median}) and its spread ({deviation})",
+            f"a default prior shows the median of the response ({values_in(median)}) and its spread ({deviation})",
             tuple(w for w in matches if w != "the program") or ("the program",),
             "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
             f"is the median absolute deviation, where that is above 2.5: in {places(matches, 3)}",
-            remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
+            remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)", leaves="info"),),
         )
 
 

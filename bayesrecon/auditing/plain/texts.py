@@ -73,7 +73,7 @@ def _attributes(look: Look) -> Iterator[Finding]:
         severity, what = _judged(name, value, look)
         if severity is not None:
             named, drop = f"the attribute {short(name, 60)!r}", tuple(e.where for e in entries)
-            places, remedies = tuple(w.removeprefix("@") for w in drop), (Remedy(f"remove {named}"),)
+            places, remedies = tuple(w.removeprefix("@") for w in drop), (Remedy(f"remove {named}", leaves="info"),)
             title, summary = f"{named} holds {what}", _quoted(value, severity)
             yield Finding("attributes", severity, title, places, summary, remedies=remedies, drop=drop)
     for entry in texts_of(look.contents):
