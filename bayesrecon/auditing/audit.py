@@ -342,7 +342,7 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
     from bayesrecon.auditing.input import contents_and_model
 
     contents, used, missing = contents_and_model(of, model, name, progress, asked.rows)
-    told = [k for k in asked.knows if k != "known"]
+    told = list(asked.knows)
     if used is None and told and contents.saved is None and not contents.estimates:
         keywords = ", ".join(f"{name}=" for name in told)
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")

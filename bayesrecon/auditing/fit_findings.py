@@ -46,7 +46,7 @@ _PUBLISH = "publish a table of what readers need, and audit that"
 _ALONE = "it has coefficients without their covariance, which alone determine no statistic of the data"
 _SAY = "state what an attacker may know (known=), or compare it with a second fit of nearly the same data"
 _SIZE, _SCALARS = 4, 16  # largest number of columns per estimate in a matrix, and of single numbers
-_TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
+_TELL = "state what an attacker may know: known= with the columns {}, total= or domain="
 _MEND = "correct what the check names"
 _HOW = "directly, by this release alone"
 _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is not reported
@@ -124,7 +124,7 @@ def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -
         notes += [labelled(f"if {words}", line) for line in presumed.warnings if line not in recovery.warnings]
         break
     if not findings and not untried:
-        untried = (NotRun(fit.attack, _KNOWING, _TELL, (release.name,)),)
+        untried = (NotRun(fit.attack, _KNOWING, _TELL.format(", ".join(release.about.fields)), (release.name,)),)
     note = unmeasured_note(findings)
     return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), untried)
 

@@ -5,12 +5,13 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from bayesrecon.cli.command import Arguments
+from bayesrecon.cli.command import KNOWS, Arguments, typed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
 _TRIED = ("measured", "predicted", "not tried")
+_WORDS = (*KNOWS, "model", "data", "column", "correlations", "formula", "public")
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WORDS}  # keywords of `bayesrecon.audit`
 _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
@@ -125,7 +128,7 @@ def finish(
     """Write and show an audit, and exit with its code."""
     from bayesrecon.cli import console
 
-    judged, result = result.fixed or result, result.told(show_values)
+    judged, result = result.fixed or result, _as_typed(result.told(show_values))
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "audit.plot_audit", _show)
@@ -136,6 +139,16 @@ def finish(
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
+
+
+def _as_typed(result: "Audit") -> "Audit":
+    """The audit with the options of the command line in the place of keywords, so that each cure can be typed."""
+    fixed = None if result.fixed is None else _as_typed(result.fixed)
+    not_run = tuple(
+        replace(n, reason=typed(n.reason, _OPTIONS), remedy=typed(n.remedy, _OPTIONS)) for n in result.not_run
+    )
+    warnings = tuple(typed(warning, _OPTIONS) for warning in result.warnings)
+    return replace(result, fixed=fixed, not_run=not_run, warnings=warnings)
 
 
 def _command_line(args: Arguments) -> str | None:
