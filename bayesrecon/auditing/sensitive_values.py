@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.likelihood_columns import summarise_columns
-from bayesrecon.auditing.wording import to_drop
+from bayesrecon.auditing.wording import places, to_drop
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.posteriors.draws import LOG_DENSITIES
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
@@ -74,12 +74,12 @@ def sensitive_values(
         earlier: earlier findings.
     """
     reported = {(kind, where) for f in earlier for where in f.where for kind in (_as_sensitive(f.kind), f.kind)}
-    places: dict[str, list[Variable]] = {}
+    by_kind: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))
         if kind and (kind, variable.where) not in reported:
-            places.setdefault(kind, []).append(variable)
-    return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
+            by_kind.setdefault(kind, []).append(variable)
+    return [_finding(kind, by_kind[kind.name]) for kind in _KINDS if kind.name in by_kind]
 
 
 def _as_sensitive(kind: str) -> str:
@@ -148,15 +148,15 @@ def _as_group(variable: Variable, group: str) -> Variable:
 
 def _finding(kind: _Kind, variables: list[Variable]) -> Finding:
     where = tuple(v.where for v in variables)
-    places = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
+    named = places(where)
     return Finding(
         kind.name,
         kind.severity,
         kind.title,
         where,
-        f"{places}: {kind.gives}",
+        f"{named}: {kind.gives}",
         kind.needs,
-        remedies=(Remedy(kind.remedy.format(where=places), leaves="info"),),
+        remedies=(Remedy(kind.remedy.format(where=named), leaves="info"),),
         drop=() if kind.name == DRAWS else where,
     )
 

@@ -6,18 +6,20 @@ from dataclasses import replace
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.auditing.cell_totals import dominance_of_draws
+from bayesrecon.auditing.dominance import dominance_of_draws
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import DRAWS, DROP_DRAWS
 from bayesrecon.auditing.stage import INCALCULABLE, not_computed
 from bayesrecon.auditing.wording import independent, items
-from bayesrecon.diagnostics import Z95
+from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import predicted_outlooks
+from bayesrecon.divergence.score import touches
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import recovered
@@ -204,7 +206,12 @@ _WHERE = ("posterior",)
 
 
 def find(look: Look) -> tuple[list[Finding | Open], list[str | NotRun]]:
-    """Attack the draws alone."""
+    """Attack the draws alone, and ask for the unit of each record if an attacker could know it."""
+    found, notes = _attacked(look)
+    return found, [*notes, *_unit_is_open(look)]
+
+
+def _attacked(look: Look) -> tuple[list[Finding | Open], list[str | NotRun]]:
     opened: Opened = look.opened
     outcome = opened.outcome
     notes: list[str | NotRun] = [*opened.release.notes]
@@ -225,6 +232,36 @@ def find(look: Look) -> tuple[list[Finding | Open], list[str | NotRun]]:
     dominated, unseen = dominance_of_draws(problem, recovery, _WHERE)
     failures = [NotRun(DRAWS, failure, _OTHERS, _WHERE) for failure in recovery.failures]
     return [*findings, *dominated], [*notes, *recovery.warnings, *unseen, *failures]
+
+
+_SINGLE = "records of single units"
+_LEVELS = 32  # largest number of values that are examined, evenly spaced
+
+
+def unit_fields(opened: Opened) -> list[str]:
+    """Fields with finitely many values, each of which affects a coordinate of theta that no other value affects."""
+    model, fields = opened.model, []
+    theta = jnp.asarray(np.asarray(opened.release.theta)[0])
+    record = opened.reference.draw(opened.rng, 1)
+    for name, field in model.fields.items():
+        levels = np.asarray(field.domain.levels, field.domain.dtype)
+        if field.shape or len(levels) < 2:
+            continue
+        levels = levels[evenly(len(levels), _LEVELS)]
+        records = {k: np.repeat(np.asarray(v), len(levels), axis=0) for k, v in record.items()} | {name: levels}
+        moved = np.asarray(touches(model, theta, records))
+        if moved[moved.sum(axis=1) == 1].any(axis=0).all():
+            fields.append(name)
+    return fields
+
+
+def _unit_is_open(look: Look) -> list[NotRun]:
+    """A `NotRun` if an attacker could know the unit of each record and the audit does not."""
+    fields = unit_fields(look.opened) if look.asked.knows.get("unit") is None else []
+    options = " or ".join(f"--unit {name}" for name in fields)
+    reason = f"parameters belong to single values of {', '.join(fields)}, and no unit was stated"
+    remedy = f"state the unit: {options}, with --known FILE if the design is public"
+    return [NotRun(_SINGLE, reason, remedy, _WHERE)] if fields else []
 
 
 CHANNEL = Channel(DRAWS, find, 100, "model")
