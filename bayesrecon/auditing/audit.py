@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesrecon.arrays import Progress
 from bayesrecon.auditing.accounts.account import is_public
-from bayesrecon.auditing.assembly import READING, judged, merge, named
+from bayesrecon.auditing.assembly import READING, in_words_of_the_file, judged, merge, named
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
 from bayesrecon.auditing.folders import files_of, is_folder, unpacked
@@ -204,6 +204,7 @@ def _result(subject: Look, stage: Stage, began: float) -> Audit:
 
         unit = None if subject.fit is not None else asked.unit
         findings = tuple(scored(f, subject.private, model, asked.known, unit) for f in findings)
+    findings = in_words_of_the_file(findings, contents)
     if subject.private is not None:
         findings = hidden(findings, subject.private)
     return Audit(
