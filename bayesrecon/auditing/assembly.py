@@ -1,24 +1,29 @@
 """Assemble an audit: findings without a model, scores against private data, and audits of several files."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
+from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
 from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.input import unanswered
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
-from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private
 from bayesrecon.auditing.sensitive_values import (
     DRAWS,
     PASS_A_MODEL,
     attack_of,
+    look_at_columns,
     not_run,
     sensitive_values,
     without_attack,
 )
 from bayesrecon.auditing.stage import Stage
+from bayesrecon.auditing.wording import short
 from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit, ordered
@@ -80,7 +85,7 @@ def judged(look: Look, stage: Stage) -> Stage:
         BayesreconError: there was nothing to look for.
     """
     contents = look.contents
-    if look.drawn is not None:
+    if look.opened is not None:
         missed = {n.attack for n in stage.untried}
         found = sensitive_values(contents, look.model, stage.findings)
         closed = [f for f in found if attack_of(f) in missed or not attack_of(f)]
@@ -111,6 +116,38 @@ def _once(found: "Sequence[Finding | Open]") -> "Iterator[Finding | Open]":
     for one, finding in zip(found, closed, strict=True):
         if finding.evidence or not any(finding.kind == kind and set(finding.where) <= where for kind, where in told):
             yield one
+
+
+def in_words_of_the_file(findings: Iterable[Finding], contents: Contents) -> tuple[Finding, ...]:
+    """The findings, with entries of parameters by the labels of their axis, `beta[age]` in the place of `beta[0]`."""
+    names = dict[str, str]()
+    for v in contents.group("posterior"):
+        labels = contents.coordinates.get(f"{v.group}/{v.dimensions[0]}") if len(v.dimensions) == 1 else None
+        words = [] if labels is None else [short(label, 40) for label in np.ravel(labels)]
+        if labels is not None and kind_of_labels(labels) == "words" and not are_names_of_people(words):
+            names |= {f"{v.name}[{k}]": f"{v.name}[{word}]" for k, word in enumerate(words)}
+    features = [e.values for e in contents.entries if e.where.endswith("feature_names_in_") and e.kind == "labels"]
+    if len(features) == 1:
+        names |= {f"x[{k + 1}]": short(name, 40) for k, name in enumerate(np.ravel(features[0]))}
+    if not names:
+        return tuple(findings)
+    form = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, names)) + ")")
+
+    def said(text: str) -> str:
+        return form.sub(lambda found: names[found[0]], text)
+
+    return tuple(
+        replace(
+            f,
+            title=said(f.title),
+            summary=said(f.summary),
+            evidence=tuple(replace(i, name=said(i.name)) for i in f.evidence),
+            remedies=tuple(replace(r, statistic=r.statistic and said(r.statistic)) for r in f.remedies),
+            records={said(k): v for k, v in f.records.items()},
+            errors={said(k): v for k, v in f.errors.items()},
+        )
+        for f in findings
+    )
 
 
 def named(private: Private | None, contents: Contents) -> Named:

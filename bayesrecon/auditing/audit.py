@@ -13,12 +13,12 @@ import numpy as np
 
 from bayesrecon.arrays import Progress
 from bayesrecon.auditing.accounts.account import is_public
-from bayesrecon.auditing.assembly import READING, judged, merge, named
+from bayesrecon.auditing.assembly import READING, in_words_of_the_file, judged, merge, named
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
 from bayesrecon.auditing.folders import files_of, is_folder, unpacked
 from bayesrecon.auditing.look import Asked, Fit, Look
-from bayesrecon.auditing.private_data import read_private
+from bayesrecon.auditing.private_data import hidden, read_private
 from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.json_types import Json
@@ -37,9 +37,7 @@ from bayesrecon.running.threads import on_one_thread
 if TYPE_CHECKING:
     from bayesrecon.arrays import Array
     from bayesrecon.auditing.small_counts import Count
-    from bayesrecon.auditing.table_remedies import TableOptions
     from bayesrecon.model import Model
-    from bayesrecon.releases import Release
 
 _READ, _REMEDIES = 0.2, 0.8  # shares of the progress bar after which a subject is read, and all channels have run
 
@@ -188,7 +186,7 @@ def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
                 stage, waiting = stage + found, waiting[1:]
             whole = judged(subject, stage)
             _announce(progress, whole.findings[len(stage.found) :])
-            if asked.remedies and subject.drawn is not None:
+            if asked.remedies and subject.opened is not None:
                 for tried in whole.with_remedies(budget, _part(progress, _REMEDIES, 1 - _REMEDIES)):
                     whole = tried
         except KeyboardInterrupt:
@@ -206,6 +204,9 @@ def _result(subject: Look, stage: Stage, began: float) -> Audit:
 
         unit = None if subject.fit is not None else asked.unit
         findings = tuple(scored(f, subject.private, model, asked.known, unit) for f in findings)
+    findings = in_words_of_the_file(findings, contents)
+    if subject.private is not None:
+        findings = hidden(findings, subject.private)
     return Audit(
         findings=ordered(list(findings)),
         name=contents.name,
@@ -323,8 +324,8 @@ def _contents(contents: Contents, asked: Asked, progress: Progress | None) -> Lo
 def _one(of: Any, model: object, name: str | None, how: Json, asked: Asked, progress: Progress | None) -> Look:
     """The subject of a single source."""
     if is_table(of):
-        release, about = _table(of, model, how)
-        return _of_table(release, about, name or str(about["name"]), asked)
+        fit, contents, used = _table(of, model, how)
+        return _of_table(fit, replace(contents, name=name or contents.name), used, asked)
     if how:
         raise BayesreconError(f"{next(iter(how))}= belongs to a table of estimates with standard errors")
     if (look := _of_fit(of, model, name, asked)) is not None:
@@ -342,7 +343,7 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
     from bayesrecon.auditing.input import contents_and_model
 
     contents, used, missing = contents_and_model(of, model, name, progress, asked.rows)
-    told = [k for k in asked.knows if k != "known"]
+    told = list(asked.knows)
     if used is None and told and contents.saved is None and not contents.estimates:
         keywords = ", ".join(f"{name}=" for name in told)
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
@@ -360,7 +361,7 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
         return look
     from bayesrecon.auditing.opened import opened
 
-    return replace(look, drawn=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
+    return replace(look, opened=opened(contents, used, asked.knows, asked.thresholds, asked.key))  # type: ignore[arg-type]
 
 
 def _unread_parts(contents: Contents) -> tuple[NotRun, ...]:
@@ -393,18 +394,13 @@ def _refuse_for_fits(asked: Asked) -> None:
         raise BayesreconError("public= is not used in the audit of a fit: it names what may stay in a file of draws")
 
 
-def _of_table(
-    release: "Release | None", about: "TableOptions", name: str, asked: Asked, progress: Progress | None = None
-) -> Look:
+def _of_table(fit: Fit, contents: Contents, model: "Model | None", asked: Asked, progress: Any = None) -> Look:
     """The subject of a table of estimates that was read."""
     _refuse_for_fits(asked)
-    used = about.get("used") if release is None else release.about
-    files = tuple(Stamp(**file) for file in about.get("files", ()))
-    fit = Fit(release, about.get("attack", "table"), about.get("alternatives"), about.get("untried", ()))
-    return _look(Contents(name, about.get("form", "table of estimates"), files), used, asked, fit=fit)
+    return _look(contents, model, asked, fit=fit)
 
 
-def _table(of: Any, model: object, how: Mapping[str, Any]) -> "tuple[Release | None, TableOptions]":
+def _table(of: Any, model: object, how: Mapping[str, Any]) -> "tuple[Fit, Contents, Model | None]":
     from bayesrecon.auditing.table_remedies import table_to_audit
     from bayesrecon.model import Model
     from bayesrecon.models.estimators import ESTIMATORS
@@ -422,7 +418,7 @@ def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source
     Raises:
         BayesreconError: there is no model, or the numbers of correlations and of tables differ.
     """
-    from bayesrecon.auditing.several_tables import Table, records_of
+    from bayesrecon.auditing.several_tables import records_of
 
     if model is None:
         raise BayesreconError("tables of estimates need their model=")
@@ -433,27 +429,25 @@ def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source
     if (count := len(given["correlations"])) != len(of):
         raise BayesreconError(f"{count} correlations= for {len(of)} tables; give one for each, None for none")
     listed: list[_Source] = []
-    tables: list[Table] = []
+    tables: list[Fit] = []
     for i, (table, correlations, column) in enumerate(zip(of, *given.values(), strict=True), 1):
         stated = {k: v for k, v in {**how, "correlations": correlations, "column": column}.items() if v is not None}
-        release, about = _table(table, model, stated)
-        name = str(about["name"]) if is_path(table) or column else f"table {i}"  # names must differ
+        fit, contents, used = _table(table, model, stated)
+        name = contents.name if is_path(table) or column else f"table {i}"  # names must differ
         name = f"{name} (table {i})" if any(name == source.name for source in listed) else name
-
-        listed.append(_Source(name, partial(_one_of_tables, release, about, name)))
-        if release is not None:
-            alternatives = dict(about.get("alternatives", ()))
-            tables.append(Table(replace(release, name=name), records_of(table, column), alternatives))
+        listed.append(_Source(name, partial(_one_of_tables, fit, replace(contents, name=name), used)))
+        if fit.release is not None:
+            tables.append(replace(fit, release=replace(fit.release, name=name), n=records_of(table, column)))
     together = Look(Contents("", ""), tables=tables, without_items=True)
     whole = _Source("", lambda asked, progress: replace(together, key=asked.key, asked=asked))
     return [*listed, whole]
 
 
 def _one_of_tables(
-    release: "Release | None", about: "TableOptions", name: str, asked: Asked, progress: Progress | None
+    fit: Fit, contents: Contents, model: "Model | None", asked: Asked, progress: Progress | None
 ) -> Look:
-    known = asked if release is None else replace(asked, knows=of_model(asked.knows, release.about))
-    return _of_table(release, about, name, known)
+    known = asked if model is None or fit.release is None else replace(asked, knows=of_model(asked.knows, model))
+    return _of_table(fit, contents, model, known)
 
 
 def _of_acro(of: str, how: Json) -> list[_Source]:
@@ -475,10 +469,8 @@ def _acro(output: AcroOutput, files: tuple[Stamp, ...], asked: Asked, progress: 
         return Look(contents, key=asked.key, asked=asked, without_items=True, begun=replace(begun, found=tuple(counts)))
     if not output.kind:
         raise BayesreconError(f"it is a {output.description}, and outputs of this kind are not read")
-    release, about = _table(output.table, output.kind, {"response": output.response})
-    look = _of_table(release, about, output.name, asked)
-    assert look.fit is not None
-    return replace(look, contents=contents, begun=begun, fit=replace(look.fit, where=where))
+    fit, _, used = _table(output.table, output.kind, {"response": output.response})
+    return replace(_of_table(replace(fit, where=where), contents, used, asked), begun=begun)
 
 
 def _status(output: AcroOutput) -> str:

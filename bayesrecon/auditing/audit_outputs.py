@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.outputs.calibration import varies
-from bayesrecon.attacks.outputs.decoding import decoded, fitted_decoder
+from bayesrecon.attacks.outputs.decoding import LinearDecoder, decoded, fitted_decoder
+from bayesrecon.auditing.severity import of_share
 from bayesrecon.disclosure.output_numbers import softmax_bits
 from bayesrecon.divergence.output_embedding import Answer
 from bayesrecon.errors import BayesreconError
@@ -127,7 +128,7 @@ def audit_outputs(
         cut,
         release.public.std(axis=0),
     )
-    remedies = _remedies(queries, rng)
+    remedies = _remedies(queries, rng, limits)
     guess = fitted_decoder(queries.x, queries.logits)(queries.answers)
     findings = [_finding("linear decoder", guess, queries, limits, release.values, remedies)]
     untried = [NOT_TRIED]
@@ -168,7 +169,7 @@ def _finding(
     moving = varies(queries.spread)
     relative = error[moving] / queries.spread[moving]
     known, vague = float(np.mean(relative < limits.record)), float(np.mean(relative < limits.vague))
-    severity: Severity = "high" if known >= limits.share else "medium" if vague >= limits.share else "low"
+    severity = _severity(guess, queries, limits)
     width = values[1] - values[0]
     outputs_seen = int(np.linalg.matrix_rank(queries.logits - queries.logits.mean(axis=0)))
     covariance = np.atleast_2d(np.cov(queries.x, rowvar=False))
@@ -203,6 +204,12 @@ def _finding(
     )
 
 
+def _severity(guess: np.ndarray, queries: _Queries, limits: Thresholds) -> Severity:
+    error, moving = np.sqrt(np.mean((guess - queries.records) ** 2, axis=0)), varies(queries.spread)
+    relative = error[moving] / queries.spread[moving]
+    return of_share(float(np.mean(relative < limits.record)), float(np.mean(relative < limits.vague)), limits.share)
+
+
 def _rank_above(covariance: np.ndarray, cut: float) -> int:
     """Number of directions whose variance is above the cut."""
     values = np.linalg.eigvalsh(covariance)
@@ -213,17 +220,21 @@ def _psnr(guess: np.ndarray, queries: _Queries, width: float) -> float:
     return float(20 * np.log10(width / max(queries.error(guess), 1e-300)))
 
 
-def _remedies(queries: _Queries, rng: np.random.Generator) -> tuple[Remedy, ...]:
+def _remedies(queries: _Queries, rng: np.random.Generator, limits: Thresholds) -> tuple[Remedy, ...]:
     """Errors after coarser outputs: predicted from the fitted records, and measured on the queries."""
     classes = queries.logits.shape[1]
     before = queries.error(fitted_decoder(queries.x, queries.logits)(queries.answers))
-    make = partial(Remedy, statistic=_STATISTIC, before=before)
-    tried = []
+    tried: list[Remedy] = []
+
+    def add(text: str, decoder: LinearDecoder, released: np.ndarray) -> None:
+        guess, predicted = decoder(released), math.sqrt(decoder.error)
+        leaves = _severity(guess, queries, limits)
+        tried.append(Remedy(text, _STATISTIC, before, predicted, queries.error(guess), leaves))
+
     if classes > 1:
         for text, view in _views(classes):
             known, released = view(queries.logits), view(queries.answers)
-            decoder = fitted_decoder(queries.x, known)
-            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=queries.error(decoder(released))))
+            add(text, fitted_decoder(queries.x, known), released)
     scale = float(np.sqrt(queries.logits.var(axis=0).mean()))
     for share in _NOISE:
         noise = share * scale
@@ -231,7 +242,7 @@ def _remedies(queries: _Queries, rng: np.random.Generator) -> tuple[Remedy, ...]
         released = queries.answers + noise * rng.normal(size=queries.answers.shape)
         same = float(np.mean(released.argmax(axis=1) == queries.answers.argmax(axis=1)))
         text = f"normal noise of {noise:.3g} on every logit ({same:.1%} of the largest classes stay)"
-        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=queries.error(decoder(released))))
+        add(text, decoder, released)
     return tuple(tried)
 
 

@@ -142,11 +142,6 @@ class Numbers:
         return halves(scores, rng, np.zeros(scores.shape[1]))
 
     @cached_property
-    def exact(self) -> list[tuple[Series, float]]:
-        """Arrays that are combinations of value functions, with the share of columns for which this holds."""
-        return self._matching(self._design) if self.all_series else []
-
-    @cached_property
     def gradients(self) -> list[tuple[Series, np.ndarray]]:
         """Arrays whose columns are combinations of the scores of one coordinate each, in order, with the weights.
 
@@ -176,7 +171,9 @@ class Numbers:
                 matches.append((series, np.linalg.lstsq(stacked, values.T.ravel(), rcond=1e-12)[0]))
         return matches
 
-    def _matching(self, design: np.ndarray) -> list[tuple[Series, float]]:
+    @cached_property
+    def exact(self) -> list[Series]:
+        """Arrays most of whose columns are combinations of value functions."""
         matches, prepared = [], dict[tuple[int, ...], Halves | None]()
         rng, gradients = np.random.default_rng(self.key), {s.where for s, _ in self.gradients}
         for series in self.all_series:
@@ -186,27 +183,27 @@ class Numbers:
             at = series.rows[rows]
             sample = (len(at), int(at.sum()))
             if sample not in prepared:
-                prepared[sample] = self._ready(design[at], rng)
+                prepared[sample] = self._ready(self._design[at], rng)
             ready = prepared[sample]
             if ready is None:
                 continue
             columns = series.values[rows][:, evenly(series.values.shape[1], _MOST_COLUMNS)]
             result = exact_in(ready, columns, rng, steps_of(columns))
             if result is not None and result.exact.mean() > _SHARE:
-                matches.append((series, float(result.exact.mean())))
+                matches.append(series)
         return matches
 
     @cached_property
     def densities(self) -> list[Series]:
         """Scalars that are combinations of value functions, unless there are many of them."""
-        scalars = [s for s, _ in self.exact if s.values.shape[1] == 1]
+        scalars = [s for s in self.exact if s.values.shape[1] == 1]
         return [] if len(scalars) >= _TOGETHER else scalars
 
     @cached_property
     def terms(self) -> list[Series]:
         """Arrays whose columns are combinations of value functions. Many scalars are treated as one array."""
-        arrays = [s for s, _ in self.exact if s.values.shape[1] > 1]
-        single = [s for s, _ in self.exact if s.values.shape[1] == 1]
+        arrays = [s for s in self.exact if s.values.shape[1] > 1]
+        single = [s for s in self.exact if s.values.shape[1] == 1]
         if len(single) >= _TOGETHER:
             where = tuple(w for s in single for w in s.where)
             arrays.append(Series(where, single[0].rows, np.column_stack([s.values[:, 0] for s in single])))

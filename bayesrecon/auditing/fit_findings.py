@@ -1,27 +1,27 @@
-"""Attacks on a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
+"""Attacks on fits: a mode with its covariance, a table, a variational fit, a trained parameter, saved statistics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Unpack, cast
+from typing import cast
 
 import numpy as np
 
+from bayesrecon.attacks.deletion.missing_record import missing_record_of
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
-from bayesrecon.auditing.evidence import items
-from bayesrecon.auditing.last_record import last_record, tells_all_fields
-from bayesrecon.auditing.look import FitOptions
-from bayesrecon.auditing.presumptions import presumptions, with_the_number
-from bayesrecon.auditing.saved_statistics import findings_of
-from bayesrecon.auditing.short_text import places
-from bayesrecon.auditing.small_counts import counts_of, small_counts
+from bayesrecon.auditing.look import Asked, Fit, Look
+from bayesrecon.auditing.scoring import scored_fit
+from bayesrecon.auditing.small_counts import KIND as SMALL
+from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.stage import Stage
+from bayesrecon.auditing.wording import PRIOR, items, places
 from bayesrecon.errors import BayesreconError, Note, labelled
 from bayesrecon.estimation.recovered import recovered
-from bayesrecon.inexact import NO_CORRELATIONS
-from bayesrecon.knowledge import Knows, of_model
-from bayesrecon.model import Model, Progress
+from bayesrecon.factors import Factor, families
+from bayesrecon.inexact import NO_CORRELATIONS, Limit
+from bayesrecon.knowledge import Knows, check_knowledge, of_model
+from bayesrecon.model import Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
@@ -33,13 +33,10 @@ from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import Derived, Release
+from bayesrecon.releases import Derived, Release, TrainedParameter, refuse_others
 from bayesrecon.results.audit import ordered
-from bayesrecon.results.findings import Finding, NotRun, Remedy, Thresholds
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
-
-Alternative = tuple[str, Callable[[], Release]]
-"""A remedy in words, and a function that returns the release after it."""
 
 _DIGITS = (4, 3, 2)  # numbers of digits that are tried
 _LISTED = 2  # number of statistics for which a remedy is reported
@@ -49,118 +46,87 @@ _PUBLISH = "publish a table of what readers need, and audit that"
 _ALONE = "it has coefficients without their covariance, which alone determine no statistic of the data"
 _SAY = "state what an attacker may know (known=), or compare it with a second fit of nearly the same data"
 _SIZE, _SCALARS = 4, 16  # largest number of columns per estimate in a matrix, and of single numbers
-_TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
+_TELL = "state what an attacker may know: known= with the columns {}, total= or domain="
 _MEND = "correct what the check names"
 _HOW = "directly, by this release alone"
 _VAGUE = 0.05  # if a presumption leaves n with a larger relative width, it is not reported
 _NAMED = 8  # largest number of statistics named in a sentence
+_PLAIN = ("real", "interval", "integer")  # kinds of domains for which more is presumed
+_BEYOND = 1.5  # multiple of the smallest number of records that is used to see what knowing n would reveal
+_MISSING = "missing record"
+_PASS = "pass every field of all other records (known=), or omit known="
+_CLOSE = 0.1  # a record counts as recovered up to this error, relative to its size
+_COUNT = "n["  # how names of counts of a level or a cell begin
 
 
 @in_float64
-def attack_fit(
-    release: Release | None,
-    *,
-    attack: str = "fit",
-    alternatives: Sequence[Alternative] | None = None,
-    untried: tuple[NotRun, ...] = (),
-    knows: Knows | None = None,
-    remedies: bool = True,
-    effort: str = "quick",
-    thresholds: Thresholds | None = None,
-    key: int = 0,
-    progress: Progress | None = None,
-) -> Stage:
+def attack_fit(fit: Fit, asked: Asked, progress: Progress | None = None) -> Stage:
     """Attack a trained parameter: a fit, or a table of estimates.
-
-    Args:
-        release: the fit; None if it determines nothing.
-        attack: its name as an attack.
-        alternatives: remedies to try. Defaults to those of `posteriors.coarser`.
-        untried: attacks that cannot be tried.
-        knows: what an attacker knows, as keywords of `recover`.
-        remedies, effort, thresholds: as in `audit`.
-        key, progress: as in `recover`.
 
     >>> import bayesrecon
     >>> release = bayesrecon.posteriors.gaussian(
     ...     bayesrecon.models.load("kidscore_momiq"), [25.8, 0.61, 2.9], np.diag([36.0, 0.0036, 0.0012]), jacobian=True
     ... )
-    >>> attack_fit(release).untried[0].attack  # no data have uncorrelated estimates here
+    >>> attack_fit(Fit(release), Asked()).untried[0].attack  # no data have uncorrelated estimates here
     'fit'
     """
-    limits, budget = thresholds or Thresholds(), budget_of(effort)
-    findings: tuple[Finding, ...] = ()
-    warnings: tuple[str, ...] = ()
-    knows = cast(Knows, {k: v for k, v in (knows or {}).items() if v is not None})
-    if release is None:
-        return Stage(untried=untried)
-    if tells_all_fields(release, knows):
-        findings, untried = last_record(release, knows, untried)
-        return Stage(findings, (), untried)
-    recovery = recovered(release, **knows, key=key, progress=progress).judged()
-    warnings, rows = recovery.warnings, _told(recovery, release)
+    if fit.release is None:
+        return Stage(untried=fit.untried)
+    knows = cast(Knows, {k: v for k, v in asked.knows.items() if v is not None})
+    tells_all = set(knows.get("known") or ()) == set(fit.release.model.fields)
+    stage = _last_record(fit.release, knows, fit.untried) if tells_all else _attacked(fit, knows, asked, progress)
+    found = tuple(replace(f, where=fit.where or f.where) for f in stage.findings)
+    return Stage(found, stage.warnings, tuple(replace(n, where=fit.where or n.where) for n in stage.untried))
+
+
+def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -> Stage:
+    """What follows from a fit for an attacker who does not know all records."""
+    assert fit.release is not None
+    release, limits, budget, untried = fit.release, asked.thresholds, budget_of(asked.effort), fit.untried
+    recovery = recovered(release, **knows, key=asked.key, progress=progress).judged()
     if recovery.whole:  # correlations would reveal nothing more
         untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
-    untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
-    tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
-    if rows:
-        findings = (_finding(rows, recovery, attack, limits, tried_out(recovery, rows, tried, knows, key, budget)),)
-    hint: tuple[str, ...] = ()
-    if not recovery.failures:
-        needs, more = _resting(recovery, "the model"), f", if {recovery.ranges}" if recovery.ranges else ""
-        counts = counts_of(recovery, release.about, _HOW)
-        findings += tuple(small_counts(counts, limits.small_count, (release.name,), needs, more))
-        findings += tuple(dominance(release, recovery, knows, needs, more))
-        if names := with_the_number(release, knows):
-            hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too",)
-    presumed, notes = _presumed(release, recovery, attack, limits, knows, tried, key, budget)
-    findings += presumed
-    if not findings and not untried:
-        untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
-    findings = ordered(list(findings))
-    note = unmeasured_note(list(findings))
-    return Stage(findings, (*hint, *notes, *warnings, *([note] if note else [])), untried)
+    untried += tuple(NotRun(fit.attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
+    tried = (_alternatives(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
 
+    def finding(rows: list[Row], recovery: Recovery, knows: Knows) -> Finding:
+        return _finding(rows, recovery, fit.attack, limits, _tried_out(recovery, rows, tried, knows, asked, budget))
 
-def _presumed(
-    release: Release,
-    recovery: Recovery,
-    attack: str,
-    limits: Thresholds,
-    knows: Knows,
-    alternatives: Sequence[Alternative],
-    key: int,
-    budget: Budget,
-) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Findings under presumptions that nobody stated, and a note on presumptions that the numbers contradict."""
-    before = {row.name for row in stated(recovery)}
-    findings: list[Finding] = []
+    def cells(recovery: Recovery, knows: Knows, needs: str, more: str) -> tuple[Finding, ...]:
+        small = small_counts(counts_of(recovery, release.about, _HOW), limits.small_count, (release.name,), needs, more)
+        return *small, *dominance(release, recovery, knows, needs, more)
+
+    rows = _told(recovery, release)
+    findings = [finding(rows, recovery, knows)] if rows else []
     notes: list[str] = []
-    for presumption in presumptions(release, knows, "n" in before):
-        presumed = recovered(release, **presumption.knows, key=key).judged()
+    if not recovery.failures:
+        more = f", if {recovery.ranges}" if recovery.ranges else ""
+        findings += cells(recovery, knows, _resting(recovery, "the model"), more)
+        if names := _with_the_number(release, knows):
+            notes.append(f"if an attacker knows n (total=): {places(names, _NAMED)} are determined, too")
+    before = {row.name for row in _stated(recovery)}
+    for words, more_knows in _presumptions(release, knows, "n" in before):
+        presumed = recovered(release, **more_knows, key=asked.key).judged()
         if presumed.failures:
-            notes.append(Note(f"the table contradicts that {presumption.words}: {presumed.failures[0]}"))
+            notes.append(Note(f"the table contradicts that {words}: {presumed.failures[0]}"))
             continue
         rows = _told(presumed, release)
-        new = [row for row in rows if row.name not in before]
-        n = next((row for row in stated(presumed) if row.name == "n"), None)
+        n = next((row for row in _stated(presumed) if row.name == "n"), None)
         vague = n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper
-        needs = _resting(presumed, f"the model, and that {presumption.words}")
-        counts = counts_of(presumed, release.about, _HOW)
-        small = small_counts(counts, limits.small_count, (release.name,), needs, f", if {presumption.words}")
-        if vague or not (new or small):
+        needs = _resting(presumed, f"the model, and that {words}")
+        new, in_cells = any(r.name not in before for r in rows), cells(presumed, more_knows, needs, f", if {words}")
+        if vague or not (new or any(f.kind == SMALL for f in in_cells)):
             continue
         if new:
-            remedies = tried_out(presumed, rows, alternatives, presumption.knows, key, budget)
-            finding = _finding(rows, presumed, attack, limits, remedies)
-            findings.append(replace(finding, title=f"{finding.title}, if {presumption.words}", needs=needs))
-        findings += small
-        findings += dominance(release, presumed, presumption.knows, needs, f", if {presumption.words}")
-        notes += [
-            labelled(f"if {presumption.words}", line) for line in presumed.warnings if line not in recovery.warnings
-        ]
+            one = finding(rows, presumed, more_knows)
+            findings.append(replace(one, title=f"{one.title}, if {words}", needs=needs))
+        findings += in_cells
+        notes += [labelled(f"if {words}", line) for line in presumed.warnings if line not in recovery.warnings]
         break
-    return tuple(findings), tuple(notes)
+    if not findings and not untried:
+        untried = (NotRun(fit.attack, _KNOWING, _TELL.format(", ".join(release.about.fields)), (release.name,)),)
+    note = unmeasured_note(findings)
+    return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), untried)
 
 
 def _finding(
@@ -168,18 +134,19 @@ def _finding(
 ) -> Finding:
     count = next((r for r in rows if r.name == "n"), None)
     bounded = count is not None and count.lower is not None and count.upper is not None
-    exact = bounded and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
     between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if bounded else ""  # type: ignore[union-attr]
-    return Finding(
-        attack,
-        "medium" if exact else "low",
-        f"the {attack} gives statistics of the data{' exactly' if exact else ''}",
-        (recovery.release,),
-        f"{between}{len(rows)} of {len(recovery)} statistics determined",
-        _resting(recovery, "the model and its prior"),
-        items(rows),
-        remedies,
-    )
+    severity = _severity(rows, limits)
+    title = f"the {attack} gives statistics of the data" + " exactly" * (severity == "medium")
+    summary, needs = f"{between}{len(rows)} of {len(recovery)} statistics determined", _resting(recovery, PRIOR)
+    return Finding(attack, severity, title, (recovery.release,), summary, needs, items(rows), remedies)
+
+
+def _severity(rows: Iterable[Row], limits: Thresholds) -> Severity:
+    """The severity of statistics: medium if the number of records is exact."""
+    rows = list(rows)
+    counts = (r for r in rows if r.name == "n" and r.lower is not None and r.upper is not None)
+    exact = any(r.upper - r.lower < 2 * limits.exact_count for r in counts)  # type: ignore[operator]
+    return "medium" if exact else "low" if rows else "info"
 
 
 def _told(recovery: Recovery, release: Release) -> list[Row]:
@@ -187,7 +154,7 @@ def _told(recovery: Recovery, release: Release) -> list[Row]:
     table = getattr(release, "limits", None)
     counted = table.footer.records(len(table.coefficients)) if isinstance(table, Coded) else None
     printed = counted is not None and counted[0] == counted[1]
-    return [row for row in stated(recovery) if not (printed and row.name == "n")]
+    return [row for row in _stated(recovery) if not (printed and row.name == "n")]
 
 
 def _resting(recovery: Recovery, needs: str) -> str:
@@ -195,68 +162,64 @@ def _resting(recovery: Recovery, needs: str) -> str:
     return f"{needs}, and that {recovery.ranges}" if recovery.ranges else needs
 
 
-def stated(recovery: Recovery) -> list[Row]:
+def _stated(recovery: Recovery) -> list[Row]:
     """The statistics that were determined."""
     return [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
 
 
-def alternatives_of(release: Release) -> list[Alternative]:
+def _alternatives(release: Release) -> dict[str, Callable[[], Release]]:
     """Remedies for a mean with a covariance. Those that do not apply raise an error when they are tried."""
     fit = cast(Derived, release)
-    rounded = [(f"print {k} digits", partial(fewer_digits, fit, k)) for k in _DIGITS]
-    return [
-        *rounded,
-        ("leave the correlations out", lambda: without_correlations(release)),
-        ("publish the estimates alone", lambda: estimates_alone(fit)),
-    ]
+    return {
+        **{f"print {k} digits": partial(fewer_digits, fit, k) for k in _DIGITS},
+        "leave the correlations out": partial(_without_correlations, release),
+        "publish the estimates alone": partial(estimates_alone, fit),
+    }
 
 
-def tried_out(
+def _tried_out(
     recovery: Recovery,
     rows: Sequence[Row],
-    alternatives: Sequence[Alternative],
+    alternatives: Mapping[str, Callable[[], Release]],
     knows: Knows,
-    key: int,
+    asked: Asked,
     budget: Budget,
 ) -> tuple[Remedy, ...]:
     """Try every remedy for these statistics and repeat the attack. The most effective remedies come first.
 
     The measured error of a statistic is its shift plus its error before the remedy. The predicted error is the one that
-    the attack states after the remedy.
+    the attack states after the remedy. If the attack fails, nobody knows what is left.
     """
     results, unmeasured, seconds = [], [], recovery.seconds
-    for action, make in alternatives:
+    for action, make in alternatives.items():
         if not budget.allows(seconds):
             unmeasured.append(Remedy(action, untried=True))
             continue
         try:
-            repeated, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
+            repeated, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=asked.key).judged())
         except BayesreconError:
             continue  # the remedy does not apply to this kind of release
-        after = {r.name: r for r in stated(repeated)}
-        remaining = sum(r.name in after for r in rows)
-        remedies = [_remedy(action, row, after.get(row.name), bool(repeated.failures)) for row in rows[:_LISTED]]
-        summary = f"{action}: {remaining} of {len(rows)} statistics remain determined"
-        summary += ", because this attack then fails, which does not prove that others do" if repeated.failures else ""
-        results.append((bool(repeated.failures), remaining, [Remedy(summary), *remedies]))
-    ordered = sorted(results, key=lambda r: r[:2])
-    return (*(remedy for *_, group in ordered for remedy in group), *unmeasured)
+        after, failed = {r.name: r for r in _stated(repeated)}, bool(repeated.failures)
+        remaining = [after[r.name] for r in rows if r.name in after]
+        leaves = None if failed else _severity(remaining, asked.thresholds)
+        remedies = [_remedy(action, row, after.get(row.name), leaves, failed) for row in rows[:_LISTED]]
+        summary = f"{action}: {len(remaining)} of {len(rows)} statistics remain determined"
+        summary += ", because this attack then fails, which does not prove that others do" if failed else ""
+        results.append((failed, len(remaining), [Remedy(summary, leaves=leaves), *remedies]))
+    found = sorted(results, key=lambda r: r[:2])
+    return (*(remedy for *_, group in found for remedy in group), *unmeasured)
 
 
-def _remedy(action: str, row: Row, after: Row | None, failed: bool) -> Remedy:
+def _remedy(action: str, row: Row, after: Row | None, leaves: Severity | None, failed: bool) -> Remedy:
     if after is None or after.estimate is None or row.estimate is None:
         why = "not stated by this attack" if failed else "not determined"
-        return Remedy(f"{action}: {row.name} is then {why}", row.name, row.se)
+        return Remedy(f"{action}: {row.name} is then {why}", row.name, row.se, leaves=leaves)
     error = float(np.hypot(row.se or 0.0, after.estimate - row.estimate))
-    return Remedy(action, row.name, row.se, after.se, error)
+    return Remedy(action, row.name, row.se, after.se, error, leaves)
 
 
-def without_correlations(release: Release) -> Release:
-    """A regression's estimates and standard errors without their correlations.
-
-    Raises:
-        BayesreconError: the model is not a regression.
-    """
+def _without_correlations(release: Release) -> Release:
+    """A regression's estimates and standard errors without their correlations; an error for other models."""
     import pandas as pd
 
     model = release.about
@@ -271,44 +234,38 @@ def without_correlations(release: Release) -> Release:
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
 
 
-def look_at_estimates(
-    contents: Contents, knows: Knows | None = None, **options: Unpack[FitOptions]
-) -> tuple[list[tuple[Finding, Model | None]], list[NotRun]]:
-    """Attack the tables of estimates in a file.
-
-    Args:
-        contents: the file.
-        knows: what an attacker knows.
-        options: options of `attack_fit`.
+def look_at_estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Attack the tables of estimates in a file, and score each with the model that it belongs to.
 
     Returns:
-        Findings, each with its model or None, and attacks that were not tried.
+        Findings, and attacks that were not tried.
     """
-    findings: list[tuple[Finding, Model | None]] = []
-    limits = options.get("thresholds") or Thresholds()
+    contents, asked = look.contents, look.asked
+    findings: list[Finding] = []
     untried: list[NotRun] = []
     for estimates in contents.estimates:
-        where = places_of(contents, estimates)
+        where = _places_of(contents, estimates)
         if estimates.of_draws and contents.draws is not None:
             continue  # the draws reveal more
-        findings += [(finding, None) for finding in findings_of(estimates, where, limits)]
+        findings += findings_of(estimates, where, asked.thresholds)
         if estimates.statistics and not estimates.unsupported and estimates.covariance is None:
             continue
+        what = f"{estimates.where} is {estimates.what}"
         if estimates.unsupported or estimates.covariance is None or estimates.values is None:
-            reason = f"{estimates.where} is {estimates.what}: {estimates.unsupported or _ALONE}"
+            reason = f"{what}: {estimates.unsupported or _ALONE}"
             untried.append(NotRun(_TABLE, reason, _PUBLISH if estimates.unsupported else _SAY, where))
             continue
         try:
             release = _release_of(estimates)
-            stage = attack_fit(release, attack=_TABLE, knows=of_model(knows or {}, release.about), **options)
+            known = replace(asked, knows=of_model(asked.knows, release.about))
+            stage = attack_fit(Fit(release, _TABLE, where=where), known, look.progress)
         except BayesreconError as error:
-            untried.append(NotRun(_TABLE, f"{estimates.where} is {estimates.what}: {error}", _PUBLISH, where))
+            untried.append(NotRun(_TABLE, f"{what}: {error}", _PUBLISH, where))
             continue
-        title = f"{estimates.where} is {estimates.what}: its estimates give statistics of the data"
-        for finding in stage.findings:
-            exact = " exactly" if finding.title.endswith("exactly") else ""
-            findings.append((replace(finding, title=title + exact, where=where), release.about))  # type: ignore[arg-type]
-        untried += [replace(n, where=where) for n in stage.untried]
+        title = f"{what}: its estimates give statistics of the data"
+        named = (replace(f, title=title + " exactly" * f.title.endswith("exactly")) for f in stage.findings)
+        findings += scored_fit(tuple(named), release.about, asked)
+        untried += stage.untried
     return findings, untried
 
 
@@ -321,7 +278,7 @@ def _release_of(fit: Estimates) -> Release:
     return of_estimator(*numbers, penalty=fit.penalty)
 
 
-def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
+def _places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
     """The places of a fit's estimates: arrays of their size if they were attacked, or else all of them."""
     entries = [e for e in contents.entries if e.role == ESTIMATE]
     if estimates.unsupported or estimates.values is None or estimates.covariance is None:
@@ -330,3 +287,134 @@ def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
     most = _SIZE * len(estimates.values) ** 2 + _SCALARS
     attacked = [e.where for e in entries if e.where.startswith(estimates.places) and np.size(e.values) <= most]
     return tuple(dict.fromkeys(attacked)) or (estimates.where,)
+
+
+def findings_of(estimates: Estimates, where: tuple[str, ...], limits: Thresholds) -> list[Finding]:
+    """One finding on all statistics of a fit, and one on each small count; none without statistics.
+
+    Args:
+        estimates: the fit.
+        where: places of the numbers from which the statistics follow.
+        limits: thresholds of the audit.
+    """
+    if not estimates.statistics:
+        return []
+    exact = sum(row.se == 0.0 for row in estimates.statistics)
+    bounded = len(estimates.statistics) - exact
+    finding = Finding(
+        "estimates",
+        "medium",
+        f"{estimates.where} is {estimates.what}: what it keeps gives statistics of the data"
+        + (" exactly" if exact else ""),
+        where,
+        f"{exact} statistics exactly" + (f", limits of {bounded} more" if bounded else "") + f": {estimates.because}",
+        evidence=items(estimates.statistics),
+        remedies=(Remedy(_PUBLISH, leaves="info"),),
+    )
+    counts = [
+        Count(row.name.removeprefix(_COUNT).removesuffix("]"), row.estimate, row.lower, row.upper, "what the fit keeps")
+        for row in estimates.statistics
+        if row.name.startswith(_COUNT)
+    ]
+    return [finding, *small_counts(counts, limits.small_count, where, "nothing but the file")]
+
+
+def _presumptions(release: Release, knows: Knows, counted: bool) -> list[tuple[str, Knows]]:
+    """Presumptions about a regression's covariates beyond what the user stated, in words and as keywords.
+
+    They are levels of a factor, or values 0 and 1, the most likely ones first, and are tried as if the user had stated
+    them. If no data could have the printed standard errors under one, it is contradicted. If n is `counted` without
+    presumptions, a release with equations needs none.
+    """
+    model = release.about
+    if counted and getattr(release, "limits", None) is None:
+        return []
+    if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
+        return []
+    stated = set(knows.get("domain") or {})
+    coded = {column for f in _coded_factors(release) for column in f.columns}
+    free = [
+        str(c)
+        for c in model.settings["covariates"]
+        if c not in stated | coded and model.fields[c].domain.kind in _PLAIN and not knows.get("factors")
+    ]
+    groups = families(free)
+    grouped = {column for factor in groups for column in factor.columns}
+    ungrouped = [name for name in free if name not in grouped]
+    presumed = []
+    if groups:
+        words = " and ".join(f"{', '.join(f.columns)} are levels of one factor" for f in groups)
+        presumed.append((words, {**knows, "factors": {f.name: f for f in groups}}))
+    for names in ([ungrouped] if ungrouped and not groups else []) + ([free] if groups else []):
+        domain = {**(knows.get("domain") or {}), **dict.fromkeys(names, "binary")}
+        verb = "is" if len(names) == 1 else "are"
+        presumed.append((f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
+    return presumed
+
+
+def _coded_factors(release: Release) -> tuple[Factor, ...]:
+    limits = getattr(release, "limits", None)
+    return limits.factors if isinstance(limits, Coded) else ()
+
+
+def _with_the_number(release: Release, knows: Knows) -> tuple[str, ...]:
+    """Further statistics of a table without correlations that are determined if the number of records is known."""
+    limits = getattr(release, "limits", None)
+    if limits is None or knows.get("total") is not None:
+        return ()
+    knowledge = check_knowledge(release.model, **knows)
+    unknown_n = limits(knowledge.fields, None, knowledge.factors)
+    smallest = unknown_n.get("n", Limit(1.0)).lower
+    if not np.isfinite(smallest):
+        return ()
+    known_n = limits(
+        knowledge.fields, float(round(max(_BEYOND * smallest, len(limits.coefficients) + 2))), knowledge.factors
+    )
+    if known_n.failures:
+        return ()
+    return tuple(
+        name
+        for name, limit in known_n.items()
+        if name != "n" and limit.estimate is not None and unknown_n.get(name, Limit()).estimate is None
+    )
+
+
+def _last_record(release: Release, knows: Knows, untried: tuple[NotRun, ...]) -> Stage:
+    """A finding on the record that is not among the known ones; none if the gradient has no remainder."""
+    where, known = (release.name,), knows.get("known") or {}
+    try:
+        refuse_others(release, (TrainedParameter,), "the informed adversary", _PASS)
+        missing = missing_record_of(release, known)
+    except BayesreconError as error:
+        return Stage(untried=(*untried, NotRun(_MISSING, str(error), _PASS, where)))
+    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in missing.record.values()])
+    size = float(np.linalg.norm(values))
+    if not np.isfinite(missing.error):
+        reason = "; ".join(("a record remains, and its error has no bound", *missing.warnings[:1]))
+        return Stage(untried=(*untried, NotRun(_MISSING, reason, _PASS, where)))
+    close = missing.error < _CLOSE * max(size, 1.0)
+    field = release.model.linear.x if release.model.linear is not None else ""
+    evidence = tuple(
+        _item(f"{name}[{i}]" if np.size(v) > 1 else name, float(x), missing.error if name == field else None)
+        for name, v in missing.record.items()
+        for i, x in enumerate(np.ravel(np.asarray(v, float)))
+    )
+    count = len(next(iter(known.values())))
+    finding = Finding(
+        _MISSING,
+        "high" if close else "medium",
+        "one record follows from all the others",
+        where,
+        f"from {count} records, the last one's {field} follows with an error of at most {missing.error:.2g}, if "
+        "training ended at its optimum",
+        "the model, and every record but one",
+        evidence,
+        records={name: np.asarray(v)[None] for name, v in missing.record.items()},
+    )
+    return Stage((finding,), (), untried)
+
+
+def _item(name: str, value: float, error: float | None) -> Item:
+    """A value, with an interval if its error has a bound."""
+    lower, upper = (None, None) if error is None else (value - error, value + error)
+    return Item(name, value, None, None, lower, upper, person=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.account import is_drawn, is_public
 from bayesrecon.auditing.sensitive_values import parameters_of
+from bayesrecon.auditing.wording import places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
@@ -50,10 +51,9 @@ def named_to_keep(contents: Contents, model: "Model | None", keep: Sequence[str]
     parameters = set[str]() if model is None else _parameters(contents.draws, model)
     stated = {name for name in posterior if keep and is_public(f"posterior/{name}", keep)}
     if not parameters and not stated:
-        listed = ", ".join(posterior[:6]) + (f" and {len(posterior) - 6} more" if len(posterior) > 6 else "")
         raise BayesreconError(
-            f"{contents.name}: say what the copy keeps: --keep NAME, which may have wildcards ({listed}), or --model "
-            "for the parameters of the model"
+            f"{contents.name}: say what the copy keeps: --keep NAME, which may have wildcards ({places(posterior)}), "
+            "or --model for the parameters of the model"
         )
     return parameters, stated
 

@@ -1,6 +1,6 @@
 """The inventory of a file: every item with its place. No item is omitted because of its name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bayesrecon.posteriors.contents import Contents, Entry, Part
 
@@ -45,10 +45,14 @@ def texts_of(contents: Contents) -> Iterator[Entry]:
             yield entry
 
 
-def arrays_beside(contents: Contents) -> Iterator[Entry]:
-    """Arrays and labels outside the root's groups and outside saved objects."""
-    beside = (entry for entry in contents.entries if not isinstance(entry, Part))
-    yield from (entry for entry in beside if entry.kind in ("array", "labels"))
+def siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
+    """Arrays by name, for each container, whose place ends with the sign behind it."""
+    by_owner: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.kind == "array":
+            cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
+            by_owner.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
+    return by_owner
 
 
 def parts_of(contents: Contents) -> list[Part]:

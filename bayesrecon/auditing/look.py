@@ -1,9 +1,9 @@
 """What channels examine: a file, a fit or tables, and what is known about it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -83,31 +83,6 @@ class Asked:
         }
 
 
-class FitOptions(TypedDict, total=False):
-    """Options of `attack_fit` that do not depend on the fit."""
-
-    remedies: bool
-    effort: str
-    thresholds: Thresholds | None
-    key: int
-    progress: Progress | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table and what may be published instead.
-
-    Attributes:
-        release: the table.
-        n: number of records in its footer.
-        alternatives: `{remedy: function that makes the table}`.
-    """
-
-    release: "Release"
-    n: float | None
-    alternatives: Mapping[str, Callable[[], "Release"]]
-
-
 @dataclass(frozen=True, eq=False)
 class Private:
     """The private data.
@@ -128,18 +103,20 @@ class Fit:
     """A fit or a table of estimates.
 
     Attributes:
-        release: its release; None if it determines nothing.
+        release: its `Release`; None if it determines nothing.
         attack: its name as an attack.
-        alternatives: remedies to try; None for those of `posteriors.coarser`.
+        alternatives: `{remedy: function that makes what is published instead}`; None for those of `posteriors.coarser`.
         untried: attacks that cannot be tried.
         where: places that findings name instead of its own; empty for those.
+        n: number of records in the footer of a table.
     """
 
-    release: "Release | None"
+    release: Any
     attack: str = "fit"
-    alternatives: "Sequence[tuple[str, Callable[[], Release]]] | None" = None
+    alternatives: "Mapping[str, Callable[[], Release]] | None" = None
     untried: tuple[NotRun, ...] = ()
     where: tuple[str, ...] = ()
+    n: float | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +133,7 @@ class Look:
         private: the private data, if given.
         fit: the fit, if it is one.
         tables: tables to compare with one another.
-        drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
+        opened: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
         progress: called with a label and the completed fraction of a channel.
@@ -170,34 +147,17 @@ class Look:
     asked: Asked = field(default_factory=Asked)
     private: Private | None = None
     fit: Fit | None = None
-    tables: Sequence[Table] = ()
-    drawn: Any = None
+    tables: Sequence[Fit] = ()
+    opened: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
 
     @property
-    def opened(self) -> Any:
-        """The draws as a release of the model (`opened.Opened`), for channels that need a model."""
-        assert self.drawn is not None
-        return self.drawn if self.progress is None else replace(self.drawn, progress=self.progress)
-
-    @property
     def has(self) -> tuple[Needs, ...]:
         """What channels may need."""
-        there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.drawn is not None}
+        there: dict[Needs, bool] = {"nothing": True, "data": self.private is not None, "model": self.opened is not None}
         return tuple(need for need, is_there in there.items() if is_there)
-
-    def of_fits(self) -> FitOptions:
-        """Options of attacks on fits."""
-        asked = self.asked
-        return {
-            "remedies": asked.remedies,
-            "effort": asked.effort,
-            "thresholds": asked.thresholds,
-            "key": asked.key,
-            "progress": self.progress,
-        }
 
     @property
     def rng(self) -> np.random.Generator:

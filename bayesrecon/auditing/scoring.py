@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.private_data import Private, read_private
+from bayesrecon.auditing.wording import typical_error
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate.rate_intervals import clopper_pearson
 from bayesrecon.precision import x64
@@ -16,6 +16,7 @@ from bayesrecon.results.audit import with_score
 from bayesrecon.results.findings import Finding, RecordScore, Remedy
 
 if TYPE_CHECKING:
+    from bayesrecon.auditing.look import Asked
     from bayesrecon.model import Model
 
 _MOST = 600  # largest number of recovered records that are matched
@@ -38,15 +39,16 @@ def scored(
     return with_score(finding, score, truth, measured_remedies(finding, truth, data))
 
 
-def scored_table(finding: Finding, model: "Model", data: object, known: Sequence[str]) -> Finding:
-    """The finding of a table of estimates inside a file, scored with the table's own model.
+def scored_fit(findings: tuple[Finding, ...], model: "Model", asked: "Asked") -> tuple[Finding, ...]:
+    """Findings on a fit inside a file, scored with the fit's own model.
 
-    It has no score if the private data lack a column of the design, such as a level of a factor.
+    They have no score if the private data lack a column of the design, such as a level of a factor.
     """
     try:
-        return scored(finding, read_private(data, model), model, known, None)
+        private = read_private(asked.data, model)
+        return tuple(scored(finding, private, model, asked.known, None) for finding in findings)
     except BayesreconError:
-        return finding
+        return findings
 
 
 def match_records(

@@ -126,5 +126,7 @@ def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, m
     item = Item(
         f"n[{count.cell}]" if "=" in count.cell else count.cell, count.estimate, None, None, count.lower, count.upper
     )
-    remedies = (Remedy("merge the level with another one, or leave its line and its standard error out"),)
+    remedies = (
+        Remedy("merge the level with another one, or leave its line and its standard error out", leaves="info"),
+    )
     return Finding(KIND, level, title, where, summary, needs, (item,), remedies)

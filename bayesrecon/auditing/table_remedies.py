@@ -1,15 +1,18 @@
 """A printed table of estimates as a fit to audit, with remedies that change the table."""
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Required, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from bayesrecon.auditing.look import Fit
 from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.json_types import Json
 from bayesrecon.model import Model
+from bayesrecon.posteriors.contents import Contents, stamp
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
@@ -22,29 +25,14 @@ if TYPE_CHECKING:
 
     Correlations = str | Path | DataFrame | Sequence[Sequence[str]]
 
-Alternatives = list[tuple[str, Callable[[], Release]]]
-
-_ATTACK = "table"
+Alternatives = dict[str, Callable[[], Release]]
 _DIGITS = (4, 3, 2)  # numbers of digits that are tried
-
-
-class TableOptions(TypedDict, total=False):
-    """Options of `audit_fit` that follow from a table."""
-
-    attack: str
-    form: str
-    name: Required[str]
-    model: str
-    used: Model | None
-    untried: tuple[NotRun, ...]
-    alternatives: Alternatives
-    files: tuple[Json, ...]
 
 
 def table_to_audit(
     table: "str | Path | DataFrame", model: Model | str, *, correlations: "Correlations | None" = None, **options: Any
-) -> tuple[Release | None, TableOptions]:
-    """The release of a table (None if it determines nothing), and options for `audit_fit`.
+) -> tuple[Fit, Contents, Model | None]:
+    """A table as a fit, the name and the file that it has, and its model.
 
     Args:
         table: the path of a CSV file, or a DataFrame.
@@ -54,53 +42,41 @@ def table_to_audit(
         BayesreconError: the table cannot be read, or belongs to another model.
 
     >>> _ = Path("fit.csv").write_text("name,coef,se\\nconst,25.80,5.917\\nage,0.6100,0.05852\\nsigma,18.27,\\n")
-    >>> release, how = table_to_audit("fit.csv", "ols")
-    >>> release.name, how["untried"][0].reason
+    >>> fit, contents, _ = table_to_audit("fit.csv", "ols")
+    >>> contents.name, fit.untried[0].reason
     ('fit.csv', 'the correlations of the estimates were not given')
     """
-    path = Path(table) if isinstance(table, str | Path) else None
-    audit_options: TableOptions = {
-        "attack": _ATTACK,
-        "form": "table of estimates",
-        "name": titled(table, as_printed(table, column=options.get("column")).model) or "table",
-        "model": model if isinstance(model, str) else model.name,
-        "used": None if isinstance(model, str) else model,
-    }
-    if correlations is None:
-        audit_options["untried"] = (
-            NotRun(_ATTACK, NO_CORRELATIONS, "pass the correlations (--correlations FILE)", (audit_options["name"],)),
-        )
-    release = None
-    if correlations is not None or isinstance(model, str):  # for the user's own model, a table needs correlations
-        release = from_table(table, model, correlations=correlations, **options)
-        audit_options["alternatives"] = _alternatives(table, model, correlations, options, release)
-    if path is not None:
-        content = path.read_bytes()
-        audit_options["files"] = (
-            {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},
-        )
-    return release, audit_options
+    name = titled(table, as_printed(table, column=options.get("column")).model) or "table"
+    files = (stamp(Path(table)),) if isinstance(table, str | Path) else ()
+    contents = Contents(name, "table of estimates", files)
+    how, missing = "pass the correlations (--correlations FILE)", correlations is None
+    fit = Fit(None, "table", untried=(NotRun("table", NO_CORRELATIONS, how, (name,)),) if missing else ())
+    if missing and not isinstance(model, str):  # for the user's own model, a table needs correlations
+        return fit, contents, model
+    release = from_table(table, model, correlations=correlations, **options)
+    alternatives = _alternatives(table, model, correlations, options, release)
+    return replace(fit, release=release, alternatives=alternatives), contents, release.about
 
 
 def _alternatives(
     table: "str | Path | DataFrame",
     model: Model | str,
     correlations: "Correlations | None",
-    options: Mapping[str, Any],
+    options: Json,
     release: Release,
 ) -> Alternatives:
     options = dict(options)
     column = options.pop("column", None)
 
     def printed(digits: int) -> Release:
-        reprinted_matrix = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits, column), model, correlations=reprinted_matrix, **options)
+        matrix = None if correlations is None else reprinted_correlations(correlations, digits)
+        return from_table(reprinted(table, digits, column), model, correlations=matrix, **options)
 
-    alternatives: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
+    alternatives: Alternatives = {f"print {k} digits": partial(printed, k) for k in _DIGITS}
     if correlations is not None:
-        alternatives.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
+        alternatives["leave the correlations out"] = partial(from_table, table, model, column=column, **options)
     # For releases of other kinds it raises an error when it is tried.
-    alternatives.append(("publish the estimates alone", lambda: estimates_alone(cast(Derived, release))))
+    alternatives["publish the estimates alone"] = partial(estimates_alone, cast(Derived, release))
     return alternatives
 
 

@@ -126,8 +126,7 @@ def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
     sizes = {len(number), len(count), len(value), len(squares), len(names)}
     if len(sizes) > 1 or not np.isfinite([count, value, squares]).all() or np.any(count < 1):
         return None
-    at = {n: k for k, n in enumerate(number.tolist())}
-    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
+    left, right = _daughters(number)
     tree = Tree(left, right, value, count, squares, *_splits(parts, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None
 
@@ -156,8 +155,7 @@ def of_classes(
     ):
         return None
     counts, code = node_values[:, 1 : 1 + classes], node_values[:, 0]
-    at = {n: k for k, n in enumerate(number.tolist())}
-    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
+    left, right = _daughters(number)
     inner = left >= 0
     consistent = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
     if not consistent or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
@@ -170,6 +168,13 @@ def of_classes(
     pure = np.where(counts.max(axis=1) == count, 0.0, np.nan)
     tree = Tree(left, right, value, count, pure, *_splits(parts, entries, root, names, left))
     return tree, dict(zip(levels, counts[0].tolist(), strict=True))
+
+
+def _daughters(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the daughters of each node, which has twice their number or one less; -1 where there are none."""
+    at = {n: k for k, n in enumerate(number.tolist())}
+    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
+    return left, right
 
 
 def _adds_up(tree: Tree) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bayesrecon.cli.command import Arguments
+from bayesrecon.cli.command import KNOWS, Arguments, typed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
 _TRIED = ("measured", "predicted", "not tried")
+_WORDS = (*KNOWS, "model", "data", "column", "correlations", "formula", "public")
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WORDS}  # keywords of `bayesrecon.audit`
 _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
@@ -125,7 +127,7 @@ def finish(
     """Write and show an audit, and exit with its code."""
     from bayesrecon.cli import console
 
-    judged, result = result.fixed or result, result.told(show_values)
+    judged, result = result.fixed or result, _as_typed(result.told(show_values))
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "report.plot_audit", _show)
@@ -136,6 +138,16 @@ def finish(
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
+
+
+def _as_typed(result: "Audit") -> "Audit":
+    """The audit with the options of the command line in the place of keywords, so that each cure can be typed."""
+    fixed = None if result.fixed is None else _as_typed(result.fixed)
+    not_run = tuple(
+        replace(n, reason=typed(n.reason, _OPTIONS), remedy=typed(n.remedy, _OPTIONS)) for n in result.not_run
+    )
+    warnings = tuple(typed(warning, _OPTIONS) for warning in result.warnings)
+    return replace(result, fixed=fixed, not_run=not_run, warnings=warnings)
 
 
 def _command_line(args: Arguments) -> str | None:
@@ -212,5 +224,6 @@ def remedies_table(finding: "Finding") -> "Table":
     rows = []
     for r in [r for r in finding.remedies if r.status in _TRIED][: 2 * _ROWS]:
         last = number(r.measured, 2) if r.status == "measured" else r.status if r.untried else "not measured"
-        rows.append([r.action, r.statistic or "", number(r.before, 2), number(r.predicted, 2), last])
-    return table(["remedy", "error of", "now", "predicted", "measured"], rows, title=finding.title, words=2, fold=True)
+        rows.append([r.action, r.statistic or "", number(r.before, 2), number(r.predicted, 2), last, r.left])
+    heads = ["remedy", "error of", "now", "predicted", "measured", "severity then"]
+    return table(heads, rows, title=finding.title, words=2, fold=True)

@@ -166,9 +166,18 @@ def as_typed(options: Mapping[str, str]) -> Generator[None]:
     try:
         yield
     except BayesreconError as error:
-        names = "|".join(options)
-        message = re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), str(error))
-        raise BayesreconError(message) from error
+        raise BayesreconError(typed(str(error), options)) from error
+
+
+def typed(text: str, options: Mapping[str, str]) -> str:
+    """A text with options in the place of keywords, and without what is said of Python.
+
+    >>> typed("say --draws (rows='draws' in Python), or pass total=20", {"total": "--total"})
+    'say --draws, or pass --total 20'
+    """
+    names = "|".join(options)
+    spoken = re.sub(r" \([^()]* in Python\)", "", text)
+    return re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), spoken)
 
 
 def _is_value(following: str | None) -> bool:

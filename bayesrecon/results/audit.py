@@ -137,16 +137,16 @@ class Audit(Result):
         return f"Not recognised: {listed}{more}; say that they may stay (--public NAME), or drop them."
 
     def remedy_of(self, finding: Finding) -> str:
-        """The first remedy that lowers the severity, with the severity that it leaves in the file; empty if none."""
-        remedy = next((r for r in finding.remedies if r.leaves is None or r.leaves != finding.severity), None)
+        """The first remedy that may lower the severity, with the severity that it leaves; empty if there is none."""
+        remedy = next(iter(finding.offered), None)
         if remedy is None:
             return ""
+        if remedy.leaves is None:
+            return f"{remedy.action} (severity then: {remedy.left})"
         gone = [f for f in self.findings if f is finding or (finding.drop and set(f.where) <= set(finding.drop))]
-        levels = [f.severity for f in self.findings if f not in gone] + ([remedy.leaves] if remedy.leaves else [])
-        left = LEVELS[max(map(LEVELS.index, levels), default=0)]
-        return (
-            f"{remedy.action} (severity then: {left})" if left != self.severity or not finding.drop else remedy.action
-        )
+        file = LEVELS[max((LEVELS.index(f.severity) for f in self.findings if f not in gone), default=0)]
+        of_file = f", of the file: {max(file, remedy.leaves, key=LEVELS.index)}" if len(self.findings) > 1 else ""
+        return f"{remedy.action} (severity then: {remedy.left}{of_file})"
 
     def fails(self, level: str) -> bool:
         """Whether there is a finding of this severity or a higher one."""

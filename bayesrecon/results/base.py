@@ -276,7 +276,7 @@ def _cell(value: object) -> object:
 
 # JSON schemas of the documents that `--json` prints and `to_dict` returns.
 
-VERSION = 2
+VERSION = 3
 """Version of all schemas. It increases when a key is added, renamed, or changes its type."""
 
 
@@ -289,13 +289,13 @@ def schema(name: str) -> Json:
     """The JSON Schema (draft 2020-12) of one kind of document.
 
     Args:
-        name: the value of `"schema"` in the document, such as "Recovery/2", with or without the version. For documents
+        name: the value of `"schema"` in the document, such as "Recovery/3", with or without the version. For documents
             that are not results: "fit", "models", "posteriors", "verdicts" and "games".
 
     Raises:
         BayesreconError: no document has this name, or this version.
 
-    >>> schema("Recovery/2")["$ref"]
+    >>> schema("Recovery/3")["$ref"]
     '#/$defs/Recovery'
     """
     document = json.loads(_text())

@@ -65,7 +65,14 @@ class RecordScore:
 
 @dataclass(frozen=True)
 class Item:
-    """One recovered value: its standard error, its 95 % interval, and the true value if private data were given."""
+    """One recovered value.
+
+    Attributes:
+        name, estimate, se: its name, the value and its standard error.
+        truth: the true value, if private data were given.
+        lower, upper: its 95 % interval.
+        person: whether it is a value of one person or unit, which reports show on request only.
+    """
 
     name: str
     estimate: float | None
@@ -73,6 +80,7 @@ class Item:
     truth: float | None = None
     lower: float | None = None
     upper: float | None = None
+    person: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Remedy:
         predicted: error after the remedy, predicted by theory.
         measured: error after the remedy, measured by applying it and repeating the attack many times. It combines the
             shift of the results with the error they had before. If private data were given, it is the actual error.
-        leaves: severity of the finding after the remedy; None if the finding is gone.
+        leaves: severity of the finding after the remedy, "info" if it is gone; None if that is not known.
         untried: whether the remedy was skipped for lack of time, neither predicted nor measured.
         trials: results of the attack after the remedy: `(R,)` for a statistic. For a field of records they are
             `(R, B, size)`, at positions `rows (B,)` among the recovered records.
@@ -111,6 +119,11 @@ class Remedy:
         if self.untried:
             return "not tried"
         return "measured" if self.measured is not None else "predicted" if self.predicted is not None else "stated"
+
+    @property
+    def left(self) -> str:
+        """The severity of the finding after the remedy, in words."""
+        return {None: "not known", "info": "none"}.get(self.leaves, str(self.leaves))
 
     def to_dict(self) -> Json:
         """Plain types only, without the individual trials."""
@@ -143,6 +156,12 @@ class Finding:
     errors: Mapping[str, np.ndarray] = field(default_factory=dict)
     score: RecordScore | None = None
     drop: tuple[str, ...] = ()
+
+    @property
+    def offered(self) -> tuple[Remedy, ...]:
+        """The remedies that are not known to leave the severity as it is."""
+        level = LEVELS.index(self.severity)
+        return tuple(r for r in self.remedies if r.leaves is None or LEVELS.index(r.leaves) < level)
 
     def to_dict(self) -> Json:
         """Plain types only, with None for missing numbers and only the first rows of the records."""

@@ -12,6 +12,7 @@ from bayesrecon.results.findings import LEVELS, Finding
 
 OPEN, CLOSE = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 _MOST = 20  # findings that a person reads
+_DIGITS = 4  # a number with fewer digits names nobody
 _HIDDEN = "(values not shown)"
 _ITEM = re.compile(r"\S*[/@\[$]\S*|[\d.]+")  # what differs between places of one kind
 
@@ -28,6 +29,15 @@ def values_in(text: str) -> str:
 def without_values(text: str) -> str:
     """The text without values of records."""
     return re.sub(f"{OPEN}.*?({CLOSE}|$)", _HIDDEN, text, flags=re.DOTALL)
+
+
+def place(where: str) -> str:
+    """A place without decimal numbers of four digits or more, which are values and not names.
+
+    >>> place("posterior/age_41.73"), place("posterior/beta_2019")
+    ('posterior/age_…', 'posterior/beta_2019')
+    """
+    return re.sub(r"\d+[.,]\d+", lambda m: "…" if sum(map(str.isdigit, m[0].strip("0."))) >= _DIGITS else m[0], where)
 
 
 def with_values(text: str) -> str:
@@ -86,25 +96,25 @@ def _cause(finding: Finding) -> tuple[str, ...]:
 
 def _one(group: Sequence[Finding], form: str, values: bool) -> Finding:
     """One finding for a group: the first, with the places of all."""
-    first = group[0]
-    where = tuple(dict.fromkeys(place for finding in group for place in finding.where))
+    first, where = group[0], tuple(dict.fromkeys(w for finding in group for w in finding.where))
+    drop = tuple(dict.fromkeys(w for finding in group for w in finding.drop))
     more = f", and {len(group) - 1} more of this kind" if len(group) > 1 else ""
-    named = (
-        {place: in_r(place) for place in first.where if "/" in place or "@" in place} if form.startswith("R") else {}
-    )
+    spoken = {w: in_r(w) if form.startswith("R") and ("/" in w or "@" in w) else w for w in (*where, *drop)}
+    spoken = spoken if values else {w: place(shown) for w, shown in spoken.items()}
 
     def said(text: str) -> str:
         text = with_values(text) if values else without_values(text)
-        for place in sorted(named, key=len, reverse=True):
-            text = text.replace(place, named[place])
+        for w in sorted((w for w in first.where if spoken[w] != w), key=len, reverse=True):
+            text = text.replace(w, spoken[w])
         return text
 
     return replace(
         first,
         title=said(first.title) + more,
         summary=said(first.summary),
-        where=tuple(in_r(place) for place in where) if form.startswith("R") else where,
-        drop=tuple(dict.fromkeys(place for finding in group for place in finding.drop)),
+        where=tuple(spoken[w] for w in where),
+        drop=tuple(spoken[w] for w in drop),
+        evidence=tuple(item for item in first.evidence if values or not item.person),
         remedies=tuple(replace(r, action=said(r.action)) for r in first.remedies),
         records=first.records if values else {},
         errors=first.errors if values else {},

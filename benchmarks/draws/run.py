@@ -278,7 +278,7 @@ def beside_others(_: int) -> Numbers:
 def audited(row: int) -> Numbers:
     """An audit of draws of three parameters, and what of it are calls of `recover` that try remedies."""
     import bayesrecon
-    from bayesrecon.auditing import draw_findings
+    from bayesrecon.auditing.channels import draws as draw_findings
 
     file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
     recovered, inner = draw_findings.recovered, []

@@ -31,7 +31,7 @@ import numpy as np
 import bayesrecon
 from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.saved_statistics import findings_of
+from bayesrecon.auditing.fit_findings import findings_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Thresholds

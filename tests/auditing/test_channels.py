@@ -46,7 +46,7 @@ def plant(monkeypatch, tmp_path):
 def test_channels_differ_in_name_and_rank():
     found, _ = discovered(("model",))
     names = ["draws", "log densities", "energies", "gradients", "log likelihoods", "predictions"]
-    assert [c.name for c in found] == [*names, "records of single units"]
+    assert [c.name for c in found] == names
     everything, _ = discovered()
     assert len({c.name for c in everything}) == len(everything) > 2 * len(found)
     assert [c.rank for c in everything] == sorted(c.rank for c in everything)

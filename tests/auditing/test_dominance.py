@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import bayesrecon
-from bayesrecon.auditing.cell_totals import dominance_of_draws
-from bayesrecon.auditing.dominance import KIND, Sum, largest, shares
+from bayesrecon.auditing.dominance import KIND, Sum, dominance_of_draws, largest, shares
 from bayesrecon.estimation.recovered import recovered_with_problem
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws

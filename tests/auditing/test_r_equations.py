@@ -9,6 +9,7 @@ import pytest
 from r_written import FIXTURES
 
 from bayesrecon.auditing.fit_findings import look_at_estimates
+from bayesrecon.auditing.look import Look
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.r.cox import factors_of, possible_times
@@ -165,14 +166,14 @@ def test_a_forest_of_classes_tells_how_many_there_are():
 
 def test_small_counts_and_sums_are_findings_of_an_audit():
     contents = read_contents(FIXTURES / "glmer_share-rows_removed.rds")
-    findings = [f for f, _ in look_at_estimates(contents)[0]]
+    findings, _ = look_at_estimates(Look(contents))
     assert {f.kind for f in findings} == {"estimates", "small-count"}
     assert any("clinic=level 5,ill=1: 1" in f.title and f.severity == "high" for f in findings)
 
 
 def test_a_fit_that_tells_nothing_more_is_not_called_tried():
     contents = read_contents(FIXTURES / "coxph_strata.rds")
-    findings, untried = look_at_estimates(Contents(estimates=contents.estimates, **_bare(contents)))
+    findings, untried = look_at_estimates(Look(Contents(estimates=contents.estimates, **_bare(contents))))
     assert findings == []
     assert ["strata" in n.reason for n in untried] == [True]
 

@@ -8,7 +8,7 @@ import numpyro.distributions as dist
 import pytest
 
 import bayesrecon
-from bayesrecon.auditing.channels.units import unit_fields
+from bayesrecon.auditing.channels.draws import unit_fields
 from bayesrecon.auditing.opened import open_release
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models import from_numpyro

@@ -1,6 +1,8 @@
 """`bayesrecon audit`: report, cleaned copy, exit codes."""
 
 import json
+import pickle
+import re
 
 import fits
 import numpy as np
@@ -195,3 +197,53 @@ def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
     assert document["not_run"][-1]["attack"].endswith("other.npz")
     assert {f["kind"] for f in document["findings"]} >= {"log-density", "draws"}
     assert "Not cleared" in document["advice"] or "Do not publish" in document["advice"]
+
+
+TYPED = {
+    "--known": ("design.csv",),
+    "--total": (40,),
+    "--domain": ("y=0,1",),
+    "--model": ("kidscore_momiq",),
+    "--public": ("beta",),
+    "--correlations": ("related.csv",),
+    "--draws": (),
+    "--records": (),
+}
+"""What is typed behind an option that a cure names."""
+
+
+def logit(tmp_path):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2))
+    y = rng.integers(0, 2, 40)
+    np.savetxt(tmp_path / "design.csv", np.column_stack([x, y]), delimiter=",", header="x[1],x[2],y", comments="")
+    (tmp_path / "logit.pickle").write_bytes(pickle.dumps(linear_model.LogisticRegression().fit(x, y)))
+    return "logit.pickle", ()
+
+
+def rows(tmp_path):
+    np.savez(tmp_path / "rows.npz", **{name: values[:1] for name, values in DRAWS.items()})
+    return "rows.npz", ()
+
+
+def table(tmp_path):
+    (tmp_path / "table.csv").write_text("name,coef,std err\nconst,25.80,5.917\nmom_iq,0.6100,0.05852\nsigma,18.27,\n")
+    (tmp_path / "related.csv").write_text(",const,mom_iq\nconst,1,-0.9890\nmom_iq,-0.9890,1\n")
+    return "table.csv", ("--model", "ols")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [logit, rows, table])
+def test_each_cure_can_be_typed_where_it_is_printed(run, tmp_path, make):
+    path, how = make(tmp_path)
+    outcome = run("audit", path, *how, "--no-remedies", "--json")
+    found = json.loads(outcome.out)
+    assert found["not_run"]
+    told = [n["remedy"] for n in found["not_run"]] + [r["action"] for f in found["findings"] for r in f["remedies"]]
+    assert not any(re.search(r"\b\w+=", cure) for cure in told), "keywords of Python cannot be typed"
+    options = {option for cure in told for option in re.findall(r"--[a-z][a-z-]+", cure)}
+    assert options
+    for option in sorted(options):
+        again = run("audit", path, *(() if option == "--model" else how), "--no-remedies", option, *TYPED[option])
+        assert again.code in (0, 3), again.err

@@ -7,7 +7,7 @@ import pytest
 from conjugate import PRIOR_SCALE, sample_regression
 
 import bayesrecon
-from bayesrecon.auditing.draw_findings import draws_finding
+from bayesrecon.auditing.channels.draws import draws_finding
 from bayesrecon.auditing.pointwise_arrays import counts_by_category
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.categories import categories

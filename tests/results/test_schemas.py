@@ -91,5 +91,5 @@ def test_a_key_that_is_missing_is_missed(audited):
 def test_unknown_names_and_versions_are_refused():
     with pytest.raises(bayesrecon.BayesreconError, match="no JSON document 'Recover'"):
         schema("Recover")
-    with pytest.raises(bayesrecon.BayesreconError, match="schemas of version 2"):
+    with pytest.raises(bayesrecon.BayesreconError, match="schemas of version 3"):
         schema("Recovery/1")

@@ -16,11 +16,12 @@ from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
-from bayesrecon.auditing.short_text import places, short
 from bayesrecon.auditing.vouchers import Subject
+from bayesrecon.auditing.wording import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
+from bayesrecon.results.told import values_in
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
 _STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}
@@ -265,7 +266,8 @@ def unrecognised(accounted: Iterable[Account]) -> list[Finding]:
         return []
     where = tuple(dict.fromkeys(e.where for e in odd))
     items = [
-        f"{e.kind} {short(e.where, 60)}" + (f" ({short(e.values, 40)})" if e.kind in ("name", "text") else "")
+        f"{e.kind} {short(e.where, 60)}"
+        + (f" ({values_in(short(e.values, 40))})" if e.kind in ("name", "text") else "")
         for e in odd
     ]
     finding = Finding(
@@ -274,7 +276,7 @@ def unrecognised(accounted: Iterable[Account]) -> list[Finding]:
         f"{len(where)} item{'s are' if len(where) > 1 else ' is'} not recognised",
         where,
         f"neither parameters, nor statistics of a sampler, nor structure, nor opened by an attack: {places(items, 8)}",
-        remedies=(Remedy("say that they may stay (--public NAME), or drop them"),),
+        remedies=(Remedy("say that they may stay (--public NAME), or drop them", leaves="info"),),
         drop=where,
     )
     return [finding]

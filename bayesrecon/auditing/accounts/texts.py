@@ -4,7 +4,7 @@ import calendar
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -84,40 +84,27 @@ def _settings(value: object, most: int = 4, listed: int = 4) -> bool:
         content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return False
-    numbers: list[object] = []
+    nodes = list(_nodes(content))
+    keys = [list(node) for node in nodes if isinstance(node, dict)]
+    words = [*(key for names in keys for key in names), *(node for node in nodes if isinstance(node, str))]
+    plain = all(map(_IDENTIFIER.fullmatch, words)) and all(len(n) <= listed for n in nodes if isinstance(n, list))
+    different = all(len({key.rstrip("0123456789") for key in names}) == len(names) for names in keys)
+    numbers = sum(node is not None and not isinstance(node, str | list | dict) for node in nodes)
+    return content is not None and plain and different and numbers <= most
+
+
+def _nodes(content: object) -> Iterator[object]:
+    """Everything in nested dictionaries and lists."""
     waiting = [content]
     while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            if not all(_IDENTIFIER.fullmatch(k) for k in item) or len({k.rstrip("0123456789") for k in item}) < len(
-                item
-            ):
-                return False
-            waiting += item.values()
-        elif isinstance(item, list):
-            if len(item) > listed:
-                return False
-            waiting += item
-        elif isinstance(item, str):
-            if not _IDENTIFIER.fullmatch(item):
-                return False
-        elif item is not None:
-            numbers.append(item)
-    return content is not None and len(numbers) <= most
+        yield (node := waiting.pop())
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _are_round(value: object) -> bool:
     """Whether all numbers in nested settings have few digits or are multiples of pi."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, float) and item != math.pi and digits_of(item) > 3:
-            return False
-    return True
+    numbers = (node for node in _nodes(value) if isinstance(node, float) and node != math.pi)
+    return all(digits_of(number) <= _CHOSEN for number in numbers)
 
 
 def _fill(value: object) -> bool:
@@ -140,56 +127,41 @@ def _is_phrase(text: str) -> bool:
 
 _library = _text(lambda t: t.lower().replace("-", "_") in _LIBRARIES)
 _version = _text(_VERSION.fullmatch, 24)
-_round = _number(-1e6, 1e6)
 
 
-def _count(value: object) -> bool:
-    """A count that a person chose has few digits."""
-    return _number(0, 1e9, whole=True)(value) and digits_of(float(np.asarray(value).ravel()[0])) <= _CHOSEN
+def _chosen(low: float, high: float, whole: bool = False) -> Check:
+    """A number that a person chose has few digits."""
+    check = _number(low, high, whole)
+    return lambda value: check(value) and digits_of(float(np.asarray(value).ravel()[0])) <= _CHOSEN
 
 
 KNOWN: dict[str, Check] = {
-    "arviz_version": _version,
     "created_at": _text(is_date),
-    "creation_library": _library,
-    "creation_library_version": _version,
     "creation_library_language": _text(lambda t: t.lower() in _LANGUAGES),
-    "inference_library": _library,
-    "inference_library_version": _version,
-    "modeling_interface": _library,
-    "modeling_interface_version": _version,
-    "bayesrecon_version": _version,
+    **dict.fromkeys(("creation_library", "inference_library", "modeling_interface"), _library),
     "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
     "bayesrecon_model_settings": _settings,
-    "bayesrecon_power": _text(_DECIMAL.fullmatch, 24),
-    "bayesrecon_tolerance": _text(_DECIMAL.fullmatch, 24),
+    **dict.fromkeys(("bayesrecon_power", "bayesrecon_tolerance"), _text(_DECIMAL.fullmatch, 24)),
     **{f"bayesrecon_{name}": _text(_WHOLE.fullmatch, 9) for name in ("chains", "draws", "warmup", "thin")},
     "sampler": _text(lambda t: t.lower() in _SAMPLERS),
-    "sampler_version": _version,
-    "sampler_kind": _text(_IDENTIFIER.fullmatch, 24),
-    "adaptation_kind": _text(_IDENTIFIER.fullmatch, 24),
+    **dict.fromkeys(("sampler_kind", "adaptation_kind"), _text(_IDENTIFIER.fullmatch, 24)),
     "sampler_settings": lambda v: _settings(v, _SETTINGS, _IN_LIST) and _are_round(v),
     "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
     "bayesrecon_guaranteed": _is_mechanism,
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
-    **dict.fromkeys(("tuning_steps", "num_draws", "num_samples", "num_warmup", "thinning"), _count),
+    **dict.fromkeys(("tuning_steps", "num_draws", "num_samples", "num_warmup", "thinning"), _chosen(0, 1e9, True)),
     "conventions": _text(_CONVENTIONS.fullmatch),
-    "_fillvalue": _fill,
-    "missing_value": _fill,
-    "fill_value": _fill,
-    "scale_factor": lambda v: _round(v) and digits_of(float(np.asarray(v).ravel()[0])) <= _CHOSEN,
-    "add_offset": lambda v: _round(v) and digits_of(float(np.asarray(v).ravel()[0])) <= _CHOSEN,
+    **dict.fromkeys(("_fillvalue", "missing_value", "fill_value"), _fill),
+    **dict.fromkeys(("scale_factor", "add_offset"), _chosen(-1e6, 1e6)),
     "_ncproperties": _text(_BUILD.fullmatch, 160),
     "doi": _text(_DOI.fullmatch, 96),
-    "license": _text(_LICENCES.fullmatch),
-    "licence": _text(_LICENCES.fullmatch),
+    **dict.fromkeys(("license", "licence"), _text(_LICENCES.fullmatch)),
     **dict.fromkeys(("commit", "git_commit", "revision", "sha"), _text(_COMMIT.fullmatch)),
     **dict.fromkeys(("long_name", "standard_name", "title"), _text(_is_phrase, 100)),
     "history": _text(lambda t: all(map(_HISTORY.fullmatch, t.splitlines())), 4000),
     **dict.fromkeys(("elpd", "elpd_loo", "elpd_waic", "p_loo", "p_waic", "looic", "waic"), _number(-1e12, 1e12)),
-    "units": _text(_UNIT.fullmatch, 24),
-    "unit": _text(_UNIT.fullmatch, 24),
+    **dict.fromkeys(("units", "unit"), _text(_UNIT.fullmatch, 24)),
 }
 """Known attributes, each with a test of its value."""
 

@@ -5,15 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.features import base_functions, value_functions
-from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
-from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.sensitive_values import GRADIENTS
 from bayesrecon.auditing.severity import of_totals
-from bayesrecon.auditing.short_text import places
-from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.auditing.wording import PRIOR, items, to_drop
+from bayesrecon.results.findings import Finding, NotRun
 
 _NAME = "gradients"
 
@@ -31,24 +29,13 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         written = replace(
             resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
         )
-        recovered = recover_from_log_density(
-            release, written=written, known=opened.known, key=opened.key, progress=opened.progress
-        )
+        recovered = opened.of_density(release, written, look.progress)
         count = next((r.estimate for r in recovered.rows if r.name == "n" and r.estimate is not None), None)
-        findings.append(
-            Finding(
-                "gradient",
-                of_totals(exact=True),
-                "gradients give statistics of the data exactly",
-                series.where,
-                f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
-                + ("" if count is None else f": n = {count:.6g}"),
-                "the model and its prior",
-                items(recovered.rows),
-                (Remedy(f"drop {places(series.where)}"),),
-                drop=series.where,
-            )
-        )
+        summary = f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
+        summary += "" if count is None else f": n = {count:.6g}"
+        title, rows = "gradients give statistics of the data exactly", items(recovered.rows)
+        severity = of_totals(exact=True)
+        findings.append(to_drop("gradient", severity, title, series.where, summary, PRIOR, evidence=rows))
     reported = {where for f in findings for where in f.where}
     named = [v.where for v in opened.contents.group("sample_stats") if v.name in GRADIENTS and v.where not in reported]
     reason = f"they are not the gradients of {opened.model.name} in its own coordinates"

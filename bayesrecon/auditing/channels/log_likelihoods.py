@@ -1,6 +1,6 @@
 """Attack on pointwise log likelihoods: every record from its own column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,23 +16,20 @@ from bayesrecon.attacks.sidechannels.preimage import (
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import Budget, Open
-from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
+from bayesrecon.auditing.sensitive_values import look_at_columns
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
-from bayesrecon.auditing.short_text import places
+from bayesrecon.auditing.wording import places, to_drop, typical_error
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
 
 _NAME = "log likelihoods"
-_SCALES, _FIRST = (
-    (1.0, -1.0, -2.0, 2.0),
-    12,
-)  # multiples of a log likelihood, and the number of columns that they are tried on
+# Multiples of a log likelihood, and the number of columns that they are tried on.
+_SCALES, _FIRST = (1.0, -1.0, -2.0, 2.0), 12
 # Remedies that are tried. A few draws are enough to recover a record, so stronger thinning would leave no file.
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
@@ -48,9 +45,8 @@ def find(look: Look) -> tuple[Sequence[Finding | Open], list[NotRun]]:
     exact = opened.numbers.terms
     for variable in opened.contents.group("log_likelihood"):
         if not variable.per_draw:
-            _leave(
-                untried, variable.where, " is not of the file's draws: it was not inverted", f"drop {variable.where}"
-            )
+            reason = f"{variable.where} is not of the file's draws: it was not inverted"
+            untried.append(NotRun(_NAME, reason, f"drop {variable.where}", (variable.where,)))
             continue
         rows, values = opened.at(variable)
         attacked = _attack(opened, (variable.where,), rows, values.reshape(len(values), -1), 1.0)
@@ -79,23 +75,11 @@ def _by_numbers(opened: Opened, series: Series) -> Open:
     single = [w is not None and abs(w.count - 1) < 0.01 for w in weights]
     severity = of_rows(count) if np.mean(single) > 0.5 else of_totals(exact=True)
     content = "one record each, up to a constant" if np.mean(single) > 0.5 else "sums over parts of the records"
-    drop = series.where
-    finding = Finding(
-        "log-likelihood",
-        severity or "medium",
-        f"{places(drop, 3)} holds log likelihoods: {content}",
-        drop,
-        f"{count} columns are exact combinations of the value functions of {opened.model.name}: "
-        "each gives sums over its records",
-        "the model",
-        remedies=(Remedy(f"drop {places(drop)}"),),
-        drop=drop,
-    )
+    title = f"{places(series.where, 3)} holds log likelihoods: {content}"
+    summary = f"{count} columns are exact combinations of the value functions of {opened.model.name}: each gives sums "
+    summary += "over its records"
+    finding = to_drop("log-likelihood", severity or "medium", title, series.where, summary, "the model")
     return Open(finding, lambda budget: ())
-
-
-def _leave(untried: list[NotRun], where: str, reason: str, remedy: str) -> None:
-    untried.append(NotRun(_NAME, f"{where}{reason}", remedy, (where,)))
 
 
 def _attack(
@@ -129,8 +113,15 @@ def _attack(
             f"(residuals of {np.median(inverted.misfit):.2g} times the rounding error, in the median)"
         )
         return NotRun(_NAME, reason, f"pass the model that made them, or {drop}", where)
-    finding = _records_finding(opened, where, values.shape[1], inverted, fits, written.label)
-    return Open(finding, partial(_pointwise_remedies, opened, inverted, fits, theta, columns, noise, reference))
+    relative = relative_errors(opened, inverted)
+
+    def sharp(wider: float = 1.0) -> np.ndarray:
+        """Records that are recovered if errors are so many times as large."""
+        return fits & (wider * relative < opened.thresholds.record) & ~inverted.ambiguous
+
+    finding = _records_finding(opened, where, values.shape[1], inverted, fits, sharp(), written.label)
+    try_out = partial(_pointwise_remedies, opened, inverted, fits, theta, columns, noise, reference, sharp)
+    return Open(finding, try_out)
 
 
 def _records_finding(
@@ -139,12 +130,10 @@ def _records_finding(
     count: int,
     inverted: PreImages,
     fits: np.ndarray,
+    sharp: np.ndarray,
     label: str,
 ) -> Finding:
-    limits = opened.thresholds
-    relative = relative_errors(opened, inverted)
-    sharp = fits & (relative < limits.record) & ~inverted.ambiguous
-    severity = of_share(sharp.mean(), 1.0, limits.share)
+    severity = of_share(sharp.mean(), 1.0, opened.thresholds.share)
     ambiguous = int((inverted.ambiguous & fits).sum())
     summary = (
         f"{int(sharp.sum())} of {len(inverted)} records{f' (of {count})' if len(inverted) < count else ''} "
@@ -154,20 +143,17 @@ def _records_finding(
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
         + (f"; {int((~fits).sum())} did not fit and are left out" if not fits.all() else "")
     )
-    return Finding(
+    return to_drop(
         "log-likelihood",
         severity,
-        "pointwise log likelihoods give the records"
-        if severity == "high"
-        else "pointwise log likelihoods can be inverted",
+        f"pointwise log likelihoods {'give the records' if severity == 'high' else 'can be inverted'}",
         where,
         summary,
         "the model",
-        _record_items(opened, inverted),
-        (Remedy(f"drop {places(where)}: publish its sums (elpd, p_loo) instead"),),
-        {f: np.asarray(v)[fits] for f, v in inverted.records.items()},
-        {f: np.asarray(v)[fits] for f, v in inverted.se.items()},
-        drop=where,
+        instead=f"drop {places(where)}: publish its sums (elpd, p_loo) instead",
+        evidence=_record_items(opened, inverted),
+        records={f: np.asarray(v)[fits] for f, v in inverted.records.items()},
+        errors={f: np.asarray(v)[fits] for f, v in inverted.se.items()},
     )
 
 
@@ -179,6 +165,7 @@ def _pointwise_remedies(
     columns: np.ndarray,
     noise: np.ndarray,
     reference: Reference,
+    sharp: Callable[[float], np.ndarray],
     budget: Budget,
 ) -> tuple[Remedy, ...]:
     """Remedies: fewer digits and fewer draws, with the error of a field over some records.
@@ -215,13 +202,15 @@ def _pointwise_remedies(
         return _rows(repeated.records[field], np.arange(len(chosen)))
 
     def remedy(action: str, predicted: float, trials: np.ndarray | None) -> Remedy:
+        wider = max(predicted / before, 1.0) if before > 0 else 1.0
+        leaves = of_share(sharp(wider).mean(), 1.0, opened.thresholds.share)
         if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
-            return Remedy(f"{action}: the records are still recovered to the last digit")
+            return Remedy(f"{action}: the records are still recovered to the last digit", leaves=leaves)
         if trials is None:
-            return Remedy(action, field, before, predicted)
+            return Remedy(action, field, before, predicted, leaves=leaves)
         # The current records do not show their own errors.
         measured = float(np.hypot(typical_error(trials - exact), before))
-        return Remedy(action, field, before, predicted, measured, trials=trials, rows=listed)
+        return Remedy(action, field, before, predicted, measured, leaves, trials=trials, rows=listed)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[chosen], digits)
@@ -264,13 +253,8 @@ def _record_items(opened: Opened, inverted: PreImages) -> tuple[Item, ...]:
             if domain.codes:
                 items += counts_by_category(name, domain.levels, values[finite], inverted.ambiguous[finite])
                 continue
-            items.append(
-                Item(
-                    f"mean({name})",
-                    float(values[finite].mean()),
-                    float(np.sqrt(np.mean(se[finite] ** 2) / finite.sum())),
-                )
-            )
+            error = float(np.sqrt(np.mean(se[finite] ** 2) / finite.sum()))
+            items.append(Item(f"mean({name})", float(values[finite].mean()), error))
     return tuple(items)
 
 

@@ -9,9 +9,10 @@ from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.severity import of_share
+from bayesrecon.auditing.wording import to_drop
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun
 
 _NAME = "predictions"
 _FEWEST = 30  # smallest number of draws
@@ -90,20 +91,18 @@ def _predictive_finding(
     grand = float(mean.mean())
     items.append(Item(f"mean of {field} over records and draws", grand))
     fields = ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in inverted.se.items())
-    return Finding(
+    return to_drop(
         "predictive",
         severity,
-        "predictive draws give the design" + (" record by record" if severity != "low" else ""),
+        "predictive draws give the design" + " record by record" * (severity != "low"),
         (variable.where,),
         f"{len(inverted)} columns of predictive draws{of_all(variable, inverted)}, one per record: "
         f"{int(vague.sum())} records' covariates are recovered better than by a guess ({fields} in the median), "
         "and the design's moments",
         "the model",
-        tuple(items),
-        (Remedy(f"drop {variable.where}"),),
-        inverted.records,
-        inverted.se,
-        drop=(variable.where,),
+        evidence=tuple(items),
+        records=inverted.records,
+        errors=inverted.se,
     )
 
 

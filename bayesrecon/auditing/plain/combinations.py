@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.short_text import SHOW, places
+from bayesrecon.auditing.wording import SHOW, places, to_drop
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import WIDE, Variable
-from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun
 from bayesrecon.results.told import values_in
 
 NAME = "exact combinations"
@@ -239,15 +240,14 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    rows = [values_in(r.combinations.row(n)) for r in related for n in np.flatnonzero(r.combinations.exact)[:SHOW]][
-        :SHOW
-    ]
+    exact = ((r.combinations, n) for r in related for n in np.flatnonzero(r.combinations.exact))
+    rows = [values_in(combinations.row(n)) for combinations, n in islice(exact, SHOW)]
     first = related[0].combinations
     columns = {t: first.loadings[first.exact][:, k] for k, t in enumerate(first.terms)} if len(related) == 1 else {}
     names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}
     private = [f"{t}: the private column {name}" for t, name in names.items() if name]
     few = dict(list(columns.items())[:6])
-    return Finding(
+    return to_drop(
         "combination",
         severity,
         f"{places(where, 3)} {verb} of other draws",
@@ -256,22 +256,16 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
         + "; ".join(rows)
         + (f". Loadings of {', '.join(private)}" if private else ""),
         "the draws of the parameters",
-        remedies=(Remedy(f"drop {places(where)}"),),
         records=few,
         errors={t: np.zeros(len(v)) for t, v in few.items()},
-        drop=where,
     )
 
 
 def _structure(related: list[Related]) -> Finding:
     where = tuple(r.where for r in related)
-    return Finding(
-        "combination",
-        "info",
-        f"{places(where, 3)} follow{'s' if len(where) == 1 else ''} from other draws",
-        where,
-        f"{related[0].judged.why}, which reveal nothing about a record: {related[0].combinations.row(0)}",
-    )
+    title = f"{places(where, 3)} follow{'s' if len(where) == 1 else ''} from other draws"
+    summary = f"{related[0].judged.why}, which reveal nothing about a record: {related[0].combinations.row(0)}"
+    return Finding("combination", "info", title, where, summary)
 
 
 CHANNEL = Channel(NAME, find, 30)

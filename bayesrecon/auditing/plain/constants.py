@@ -11,9 +11,9 @@ from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN
 from bayesrecon.auditing.look import Channel, Look, rows_of
 from bayesrecon.auditing.severity import of_constants
-from bayesrecon.auditing.short_text import places, preview
+from bayesrecon.auditing.wording import places, preview, to_drop
 from bayesrecon.posteriors.contents import DATA, Variable
-from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun
 
 _FEWEST_DRAWS = 3  # smallest number of draws; fewer can be equal by chance
 _REPEATS = 0.5  # a series with a smaller share of distinct values repeats them
@@ -54,16 +54,9 @@ def _constant(look: Look, variable: Variable, first: np.ndarray, same: np.ndarra
     severity = of_constants(shaped, private=column is not None)
     if severity is None or (fixed < 0.9 * len(first) and _is_matrix(variable)):
         return
-    yield Finding(
-        "copy",
-        severity,
-        f"{variable.where} is the same in every draw",
-        (variable.where,),
-        f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or numbers computed from them"
-        + (f"; they are the private column {column}" if column else ""),
-        remedies=(Remedy(f"drop {variable.where}"),),
-        drop=(variable.where,),
-    )
+    title = f"{variable.where} is the same in every draw"
+    summary = f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or computed from them"
+    yield to_drop("copy", severity, title, (variable.where,), summary, column=column)
 
 
 def _is_matrix(variable: Variable) -> bool:
@@ -85,20 +78,11 @@ def _not_drawn(look: Look, series: np.ndarray, together: bool) -> np.ndarray | N
 def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Finding:
     moved = series[np.append(True, np.diff(series) != 0)]
     levels = list(dict.fromkeys(moved.tolist()))
+    summary = f"{len(levels)} different values in {len(series)} draws" + f", in {count} such columns" * (count > 1)
     column, repeats = look.named(np.array(levels)), len(levels) < len(moved)
-    return Finding(
-        "copy",
-        "high",
-        f"{variable.where} {'repeats a cycle of values' if repeats else 'has a chain that is no sample'}",
-        (variable.where,),
-        f"{len(levels)} different values in {len(series)} draws"
-        + (f", in {count} such columns" if count > 1 else "")
-        + f", beginning {preview(levels)}"
-        + (": a sampler does not repeat its values" if repeats else "")
-        + (f"; they are the private column {column}" if column else ""),
-        remedies=(Remedy(f"drop {variable.where}"),),
-        drop=(variable.where,),
-    )
+    summary += f", beginning {preview(levels)}" + ": a sampler does not repeat its values" * repeats
+    title = f"{variable.where} {'repeats a cycle of values' if repeats else 'has a chain that is no sample'}"
+    return to_drop("copy", "high", title, (variable.where,), summary, column=column)
 
 
 def _whole_rows(look: Look) -> list[bytes]:
@@ -149,17 +133,10 @@ def _constant_scalars(look: Look, singles: list[tuple[str, np.ndarray]]) -> list
     if len(odd) < 5 or structure_of(values) in ("positions", "a grid", "one number"):
         return []
     where, column = tuple(w for w, _ in odd), look.named(values)
-    finding = Finding(
-        "copy",
-        of_constants(values, private=column is not None) or "medium",
-        f"{len(odd)} arrays are one number each, the same in every draw",
-        where,
-        f"{places(where)} hold {preview(values)}, which no sampler drew"
-        + (f"; they are the private column {column}" if column else ""),
-        remedies=(Remedy("drop them"),),
-        drop=where,
-    )
-    return [finding]
+    severity = of_constants(values, private=column is not None) or "medium"
+    title = f"{len(odd)} arrays are one number each, the same in every draw"
+    summary = f"{places(where)} hold {preview(values)}, which no sampler drew"
+    return [to_drop("copy", severity, title, where, summary, column=column, instead="drop them")]
 
 
 CHANNEL = Channel("constants", find, 20)

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from bayesrecon.auditing.look import Channel, Look
-from bayesrecon.auditing.short_text import places, preview
+from bayesrecon.auditing.wording import places, preview, to_drop
 from bayesrecon.posteriors.contents import RECORDS, Unread, Variable
-from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH, Finding, NotRun, Remedy
+from bayesrecon.results.findings import DRAWS_OR_RECORDS, SAY_WHICH, Finding, NotRun
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
@@ -24,16 +25,11 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         return [], [NotRun(DRAWS_OR_RECORDS, reason, SAY_WHICH, where)]
     first = next((v for v in undecided if v.where in private), undecided[0])
     why = "; ".join(f"{place} is the private column {name}" for place, name in private.items()) or "you say so"
-    found = Finding(
-        "copy",
-        "high",
+    title, summary = (
         f"{places(where, 3)}: the {len(first.values)} rows are records",
-        where,
-        f"{why}. {first.where} begins with {preview(first.values)}",
-        remedies=(Remedy(f"drop {places(where, 3)}"),),
-        drop=where,
+        f"{why}. {first.where} begins with ",
     )
-    return [found], []
+    return [to_drop("copy", "high", title, where, f"{summary}{preview(first.values)}")], []
 
 
 def _parts(content: bytes) -> Iterator[object]:
@@ -52,7 +48,7 @@ def _first(look: Look, parts: Iterable[object]) -> str | None:
 
 def _unread(part: Unread, name: str) -> Finding:
     title, told = f"{part.where} holds the private column {name}", f"{part.reason}; its bytes hold the column"
-    return Finding("copy", "high", title, (part.where,), told, remedies=(Remedy(f"drop {part.where}"),))
+    return replace(to_drop("copy", "high", title, (part.where,), told), drop=())
 
 
 def _named(look: Look, variable: Variable) -> str | None:

@@ -14,18 +14,15 @@ from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.plain.combinations import are_labelled, arrays_of
 from bayesrecon.auditing.sensitive_values import DRAWS, PASS_A_MODEL, parameters_of, sensitive_values
 from bayesrecon.auditing.severity import ROWS, of_rows
-from bayesrecon.auditing.short_text import places
+from bayesrecon.auditing.wording import places, to_drop
 from bayesrecon.posteriors.contents import WIDE, Variable
-from bayesrecon.results.findings import Finding, NotRun, Remedy
+from bayesrecon.results.findings import Finding, NotRun
 
 NAME = "functions of the draws"
 _MOST_PARAMETERS, _MOST_TERMS, _MOST_COLUMNS = 20, 500, 400  # largest size of a fit, which takes a second
 _PER_TERM = 4  # draws per term of a polynomial, half of which are for the fit
-_LEFT, _SHRINKS, _EXACT = (
-    0.05,
-    0.3,
-    1e-8,
-)  # unexplained share of a function: at most, relative to a plane's, and at once
+# Unexplained share of a function: at most, relative to a plane's, and at once.
+_LEFT, _SHRINKS, _EXACT = 0.05, 0.3, 1e-8
 _PEAKED, _STRAIGHT = 0.25, 0.5  # of a log density: unexplained share at most by a polynomial, at least by a plane
 _QUANTILE = 0.75  # of errors, because a polynomial is wrong for the most distant draws
 _NEAR = 0.02  # differences between directions that are errors of the fit
@@ -153,19 +150,12 @@ def _of_records(variables: list[Variable], slopes: np.ndarray) -> list[Finding]:
     if distinct < 2 or own or (plain.all() and not repeated) or _is_grid(slopes / slopes[:, [first]]):
         return []
     count, where = len(scaled) if repeated else distinct, tuple(v.where for v in variables)
-    return [
-        Finding(
-            NAME,
-            of_rows(count) or "medium",
-            f"{places(where, 3)}: {len(scaled)} columns are functions of the draws, each with covariates of its own",
-            where,
-            f"each column is a smooth function of the other draws; their gradients have {distinct} directions, which "
-            "are the covariates of single records up to a factor",
-            "the draws of the parameters",
-            remedies=(Remedy(f"drop {places(where, 3)}"),),
-            drop=where,
-        )
-    ]
+    title = f"{places(where, 3)}: {len(scaled)} columns are functions of the draws, each with covariates of its own"
+    summary = (
+        f"each column is a smooth function of the other draws; their gradients have {distinct} directions, which are "
+        "the covariates of single records up to a factor"
+    )
+    return [to_drop(NAME, of_rows(count) or "medium", title, where, summary, "the draws of the parameters")]
 
 
 def _is_grid(directions: np.ndarray) -> bool:
@@ -182,16 +172,9 @@ def _is_grid(directions: np.ndarray) -> bool:
 
 
 def _density(variable: Variable) -> Finding:
-    return Finding(
-        "log-density",
-        "medium",
-        f"{variable.where} follows the other draws as a log density does",
-        (variable.where,),
-        "with the model, it gives the number of records and their moments",
-        "the model and its prior",
-        remedies=(Remedy(f"drop {variable.where}"),),
-        drop=(variable.where,),
-    )
+    title = f"{variable.where} follows the other draws as a log density does"
+    summary = "with the model, it gives the number of records and their moments"
+    return to_drop("log-density", "medium", title, (variable.where,), summary, "the model and its prior")
 
 
 CHANNEL = Channel(NAME, find, 35)

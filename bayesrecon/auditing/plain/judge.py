@@ -15,12 +15,13 @@ from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
-from bayesrecon.auditing.short_text import places, preview, short
 from bayesrecon.auditing.trees import single_leaves
 from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, are_named, has_private_ends
-from bayesrecon.posteriors.contents import GROUPS, Entry, Part
+from bayesrecon.auditing.wording import count_of, places, preview, short, to_drop
+from bayesrecon.posteriors.contents import DATA, GROUPS, Entry, Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, TABLE, TIMES, TOTAL
-from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Severity
+from bayesrecon.results.told import values_in
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ _MOST_MATCHED = 400
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each reason, and trees that were not read."""
+    findings = list(_data_groups(look))
     subject = Subject(look.contents)
     entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
     columns = _columns(look, entries)
@@ -75,7 +77,6 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     order = list(_KEPT)
     owners = {id(e): _owner(e, subject) for e in kept}
     kept.sort(key=lambda e: (order.index(e.role), _why(e), owners[id(e)]))
-    findings: list[Finding] = []
     for _, group in groupby(kept, key=lambda e: (e.role, _why(e), owners[id(e)])):
         whole = [e for e in group if e.where in columns or not _names_rows(e)]
         findings += [_of_role(look, whole, entries, columns, owners[id(whole[0])])] if whole else []
@@ -89,6 +90,22 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     findings += [_unvouched(cause, severity, group) for (cause, severity, _), group in judged.items()]
     closed = tuple(e.where for e in kept if e.role == LEAF and e.kind in ("text", "bytes"))
     return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
+
+
+def _data_groups(look: Look) -> Iterator[Finding]:
+    """Findings on all observed data, and on constant data unless they are grids or plain numbers."""
+    for variable in look.contents.group(*DATA):
+        values, column = variable.values, look.named(variable.values)
+        constant = variable.group != "observed_data"
+        if constant and column is None and structure_of(values):
+            continue
+        severity = of_constants(values, private=column is not None or not constant) or "medium"
+        if constant and severity == "medium" and values.size < 5 and values.dtype.kind in "biuf":
+            continue  # a few numbers are left to the accounts, as unrecognised
+        summary = f"{count_of(values)} values of {'covariates or constants' if constant else 'the response'}"
+        summary += f", beginning {preview(values)}"
+        where, title = (variable.where,), f"{variable.where} holds data as they are"
+        yield to_drop("copy", severity, title, where, summary, column=column)
 
 
 def _entries(look: Look) -> Iterator[Entry]:
@@ -126,7 +143,7 @@ def _is_kept(subject: Subject, entry: Entry) -> bool:
         unknown = entry.where not in subject.vouched and entry.where not in subject.named
         return unknown and len(np.atleast_1d(entry.values)) >= FEWEST and len(set(np.ravel(entry.values).tolist())) > 1
     if entry.role == DESIGN and not isinstance(entry, Part):
-        return False  # `design_factors` handles them
+        return False  # `stored_parts` handles them
     if entry.kind == "labels":
         return kind_of_labels(entry.values) != "positions"
     if entry.kind in ("attribute", "text", "bytes"):
@@ -165,8 +182,8 @@ def _of_role(
         alone = f"; {single} leaves hold one record each" if single else ""
         column = look.named(outcomes) if len(outcomes) else None
         private += [f"outcomes in leaves of one record are those of {column}"] if column else []
-    beginning = short(largest.values, 20) if largest.kind in ("text", "bytes") else preview(largest.values)
-    return Finding(
+    beginning = values_in(short(largest.values, 20)) if largest.kind in ("text", "bytes") else preview(largest.values)
+    return to_drop(
         kept.kind,
         "high" if private else severity or "medium",
         f"{owner} {kept.verb}: {places(where, 2)}",
@@ -174,8 +191,7 @@ def _of_role(
         f"{places(where)}: {why}{alone}; {largest.where} begins {beginning}"
         + "".join(f"; {short(text, 160)}" for text in private[:_SHOWN])
         + (f"; and {len(private) - _SHOWN} more" if len(private) > _SHOWN else ""),
-        remedies=(Remedy(f"publish without {places(where, 3)}"),),
-        drop=where,
+        instead=f"publish without {places(where, 3)}",
     )
 
 
@@ -270,8 +286,7 @@ def _unvouched(cause: str, severity: Severity, group: Sequence[Entry]) -> Findin
 def _finding(kind: str, severity: Severity, title: str, group: Sequence[Entry]) -> Finding:
     where = tuple(e.where for e in group)
     count = sum(int(np.size(e.values)) for e in group)
-    summary = f"{count} values, beginning {preview(group[0].values)}"
-    return Finding(kind, severity, title, where, summary, remedies=(Remedy(f"drop {places(where, 3)}"),), drop=where)
+    return to_drop(kind, severity, title, where, f"{count} values, beginning {preview(group[0].values)}")
 
 
 CHANNEL = Channel("values of unknown place", find, 13)

@@ -114,6 +114,7 @@ def audit(
     from bayesrecon.posteriors.leaves import read_leaves
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.posteriors.recognition import is_cmdstan_approximation
+    from bayesrecon.posteriors.tables import read_table
     from bayesrecon.results.findings import Thresholds
 
     if rows is None and all(is_table(file) for file in files):
@@ -141,9 +142,9 @@ def audit(
         if chosen is None:
             raise BayesreconError("--power needs a model: name it with --model")
         chosen = inputs.at_power(chosen, args.power)
-    if args.known is not None and chosen is None:
-        raise BayesreconError("--known needs a model: name it with --model")
     knows = inputs.knowledge_of(args, chosen)
+    if args.known is not None and chosen is None:  # fits in saved objects know their fields
+        knows["known"] = read_table(args.known)
     interrupted, used, named = False, chosen, (set[str](), set[str]())
     with args.working() as how:
         run_audit = partial(

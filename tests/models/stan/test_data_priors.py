@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.plain.default_priors import find
+from bayesrecon.auditing.plain.priors import find
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan, stan_data
 from bayesrecon.posteriors.formats import read_contents

@@ -1,7 +1,17 @@
-"""Factors of a design, effects and predictors, from which algebra recovers rows and responses."""
+"""Parts of fits from which algebra recovers records: factors of a design, effects, predictors, baseline hazards.
+
+Breslow's estimate (1972) of the baseline hazard of a Cox regression increases at the i-th event by `1 / S_i`, where
+`S_i = sum_{j at risk} exp((x_j - m)' beta)`. If nobody is censored between an event and the next, only the record of
+the event leaves the set at risk:
+
+    exp((x_i - m)' beta) = S_i - S_{i+1}.
+
+This is the record's hazard relative to that of a record at the means m. With a single covariate whose coefficient is
+known, it gives the covariate's value.
+"""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,14 +22,15 @@ from bayesrecon.attacks.sidechannels.stored_parts import (
     rows_of_factors,
 )
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
+from bayesrecon.auditing.inventory import siblings
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.short_text import places, preview
+from bayesrecon.auditing.wording import places, preview, to_drop
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates
 from bayesrecon.posteriors.roles import DESIGN
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun
 
 NAME = "factors of the design"
 _SHOWN = 6  # largest number of columns in a finding's records
@@ -27,55 +38,45 @@ _SHOWN = 6  # largest number of columns in a finding's records
 
 @np.errstate(all="ignore")  # untrusted numbers may have any size; designs do not overflow
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Findings for each fit: its design from its factors, its response, and the values of a single covariate."""
+    """Findings for each fit: its design from its factors, its response, the values of a single covariate, hazards."""
     parts: dict[str, dict[str, Entry]] = {}
     for entry in look.contents.entries:
         if entry.kind in ("array", "labels"):
             where = entry.where.replace("/QR/", "/qr/")  # `nls` writes QR
             for root in _roots(where):
                 parts.setdefault(root, {}).setdefault(where[len(root) :].lstrip("/"), entry)
-    findings: list[Finding] = []
+    found: list[Finding | None] = []
     untried: list[NotRun] = []
     for root, entries in parts.items():
         used = [e for key, e in entries.items() if e.role == DESIGN and key in (*_FACTORS, "effects")]
-        if not used:
-            continue
         try:
-            columns = _rebuilt(entries)
+            columns = _rebuilt(entries) if used else {}
         except BayesreconError as error:
             untried.append(NotRun(NAME, str(error), f"drop {places([e.where for e in used], 3)}", _all(entries)))
             continue
-        if columns:
-            findings.append(_finding(look, root, columns, entries))
+        found += [_finding(look, root, columns, entries)] if columns else []
     for estimates in look.contents.estimates:
         entries = parts.get(estimates.where, {})
-        candidates = (
-            _one_covariate(look, estimates, entries),
-            _sum(look, estimates, entries),
-            _count(estimates, entries),
-        )
-        findings += [finding for finding in candidates if finding is not None]
-    findings += [f for root, entries in parts.items() if (f := _knots(look, root, entries)) is not None]
+        found += [_one_covariate(look, estimates, entries), _sum(look, estimates, entries), _count(estimates, entries)]
+    found += [_knots(look, root, entries) for root, entries in parts.items()]
+    findings = [f for f in found if f is not None]
     named = {where for result in (*findings, *untried) for where in result.where}
-    unexplained = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
-    unexplained = [e for e in unexplained if np.size(e.values) > 1 and not structure_of(e.values)]
-    return [*findings, *([_unexplained_parts(unexplained)] if unexplained else [])], untried
+    rest = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
+    rest = [e for e in rest if np.size(e.values) > 1 and not structure_of(e.values)]
+    findings += [_unexplained(rest)] if rest else []
+    curves = (v for owner, v in siblings(look.contents.entries).items() if owner.endswith("/") and _TIME in v)
+    hazards = (_of_curve(arrays, name) for arrays in curves for name in _HAZARDS if name in arrays)
+    return [*findings, *(f for f in hazards if f is not None)], untried
 
 
-def _unexplained_parts(entries: list[Entry]) -> Finding:
+def _unexplained(entries: list[Entry]) -> Finding:
     """A finding on parts from which no row can be recovered, because other parts were removed."""
     where = tuple(e.where for e in entries)
-    return Finding(
-        "combination",
-        of_rows(max(len(np.atleast_1d(e.values)) for e in entries)) or "medium",
-        f"parts of a factorised design are in the file: {places(where, 3)}",
-        where,
-        "; ".join(f"{e.where}: {preview(e.values)}" for e in entries[:3])
-        + ". They are products of the design and the response, with all digits",
-        "a part of the design",
-        remedies=(Remedy(f"drop {places(where, 3)}"),),
-        drop=where,
-    )
+    severity = of_rows(max(len(np.atleast_1d(e.values)) for e in entries)) or "medium"
+    summary = "; ".join(f"{e.where}: {preview(e.values)}" for e in entries[:3])
+    summary += ". They are products of the design and the response, with all digits"
+    title = f"parts of a factorised design are in the file: {places(where, 3)}"
+    return to_drop("combination", severity, title, where, summary, "a part of the design")
 
 
 _COUNTED = ("df.residual", "rank", "df.null", "qr/qraux")
@@ -194,7 +195,7 @@ def _finding(look: Look, root: str, recovered: Mapping[str, np.ndarray], entries
     private = [f"{name}: the private column {column}" for name, v in columns.items() if (column := look.named(v))]
     where = _all(entries) or tuple(e.where for e in entries.values())
     few = dict(list(columns.items())[:_SHOWN])
-    return Finding(
+    return to_drop(
         "combination",
         of_rows(count) or "medium",
         f"{root or 'the file'}: {places(list(columns), 6)} of {count} records are recovered from "
@@ -203,11 +204,8 @@ def _finding(look: Look, root: str, recovered: Mapping[str, np.ndarray], entries
         "by algebra, to the last digits: "
         + "; ".join(f"{name}: {preview(v)}" for name, v in few.items())
         + (f"; {'; '.join(private)}" if private else ""),
-        "nothing but the file",
-        remedies=(Remedy(f"drop {places(where, 3)}"),),
         records=few,
         errors={name: np.zeros(len(v)) for name, v in few.items()},
-        drop=where,
     )
 
 
@@ -215,6 +213,81 @@ def _words(entries: Mapping[str, Entry]) -> list[str]:
     words = {"qr/qr": "the factors of the design", "effects": "the effects", "linear.predictors": "its predictors"}
     words |= {"Xu": "the points of a smooth", "fitted.values": "its fitted values", "residuals": "its residuals"}
     return [text for key, text in words.items() if key in entries]
+
+
+_ROUNDED = 8  # a hazard with at most this many decimals may have been rounded
+_FEWEST = 5  # smallest number of events of a curve
+_PRECISE = 0.01  # largest relative error of a relative hazard
+_TIME, _HAZARDS = "time", ("cumhaz", "hazard")
+
+
+def _of_curve(arrays: Mapping[str, Entry], name: str) -> Finding | None:
+    columns = {k: _numbers(arrays[k]) for k in (_TIME, name, "n.event", "n.censor", "n.risk") if k in arrays}
+    length = len(columns[_TIME])
+    if length < _FEWEST or any(len(v) != length or not np.isfinite(v).all() for v in columns.values()):
+        return None
+    if np.any(np.diff(columns[_TIME]) <= 0) or np.any(np.diff(columns[name], prepend=0.0) < 0):
+        return None  # there are several curves or none
+    hazards = np.array(list(_relative_hazards(columns, name))).reshape(-1, 3)
+    severity = of_rows(len(hazards))
+    if severity is None:
+        return None
+    alone = "" if "n.event" in arrays else ", where no two records share a time"
+    return to_drop(
+        "copy",
+        severity,
+        f"increments of the baseline hazard determine the relative hazards of {len(hazards)} single records",
+        (arrays[name].where, arrays[_TIME].where),
+        "each is one over the sum of the relative hazards at risk, which falls by that of the record that leaves"
+        f"{alone}: beginning {preview(hazards[:, 1])}, at {preview(hazards[:, 0])}; with the coefficient of a single "
+        "covariate the logarithms determine its values",
+        instead="publish the curve at a few fixed times",
+        records={"time": hazards[:, 0], "relative hazard": hazards[:, 1]},
+        errors={"time": np.zeros(len(hazards)), "relative hazard": hazards[:, 2]},
+    )
+
+
+def _relative_hazards(columns: Mapping[str, np.ndarray], name: str) -> Iterator[tuple[float, float, float]]:
+    """Time, relative hazard and its error for each record that leaves alone; none for a curve without covariates.
+
+    Args:
+        columns: `{name: (K,)}`: times, the cumulative hazard, and counts if there are any.
+        name: name of the cumulative hazard.
+    """
+    hazard = columns[name]
+    rises = np.diff(hazard, prepend=0.0)
+    at = np.flatnonzero(rises > 0)
+    if len(at) < _FEWEST:
+        return
+    count = columns.get("n.event", np.where(rises > 0, 1.0, 0.0))
+    censored = columns.get("n.censor", np.zeros(len(hazard)))
+    risk_sums = 1.0 / rises[at]
+    error = risk_sums * _step(hazard) / rises[at]
+    if "n.risk" in columns and np.all(
+        np.abs(risk_sums * count[at] - columns["n.risk"][at]) <= 1e-6 * risk_sums + error
+    ):
+        return  # without covariates all relative hazards are one
+    for k in range(len(at) - 1):
+        i, j = at[k], at[k + 1]
+        alone = j == i + 1 and count[i] == count[j] == 1 and censored[i] == 0
+        record_hazard, record_error = risk_sums[k] - risk_sums[k + 1], float(np.hypot(error[k], error[k + 1]))
+        # If two records share a time, the steps before and after it are not those of single records.
+        decreasing = all(risk_sums[m] > risk_sums[m + 1] for m in (k - 1, k, k + 1) if 0 <= m < len(at) - 1)
+        if alone and decreasing and record_error <= _PRECISE * record_hazard:
+            yield float(columns[_TIME][i]), float(record_hazard), record_error
+
+
+def _step(hazard: np.ndarray) -> float:
+    """Error of a value: half a unit of its last digit, or rounding of sums."""
+    for digits in range(_ROUNDED + 1):
+        if np.array_equal(hazard, np.round(hazard, digits)):
+            return 0.5 * 10.0**-digits
+    return float(4 * np.finfo(float).eps * np.abs(hazard).max())
+
+
+def _numbers(entry: Entry) -> np.ndarray:
+    values = np.ravel(np.asarray(entry.values))
+    return values.astype(float) if values.dtype.kind in "iuf" else np.zeros(0)
 
 
 CHANNEL = Channel(NAME, find, 14)

@@ -1,16 +1,18 @@
-"""Responses of single records in the leaves of trees, with bounds on their covariates."""
+"""Outcomes of single records, in leaves of trees and at steps of survival curves, and summaries beside the draws."""
 
-from collections.abc import Iterable
+import re
 
 import numpy as np
 
+from bayesrecon.auditing.inventory import siblings
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.short_text import preview
 from bayesrecon.auditing.trees import Tree, lists_of_trees, of_classes, of_forest, of_rpart
+from bayesrecon.auditing.wording import preview, to_drop
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.posteriors.roles import LEAF
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy
+from bayesrecon.posteriors.roles import ESTIMATE, LEAF, TIMES
+from bayesrecon.results.findings import Finding, Item, NotRun
+from bayesrecon.results.told import values_in
 
 _SHOWN = 3  # records whose bounds are listed
 _OFTEN, _FEWEST = 0.1, 8  # share of the trees in which a response recurs; fewest records with values beside the trees
@@ -20,44 +22,31 @@ _AVERAGED = {"", "anova", "class"}
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """One finding for each tree or forest that reveals responses."""
-    entries = {
-        e.where: e
-        for e in look.contents.entries
-        if e.where not in look.reported and e.kind in ("array", "labels", "text")
-    }
-    findings = []
-    for parent, arrays in _siblings(entries.values()).items():
-        if parent.endswith(_FRAME):
-            root = parent.removesuffix(_FRAME)
-            tree = of_rpart(arrays, entries, root)
-            classes = of_classes(arrays, entries, root) if tree is None else None
-            method = entries[f"{root}method"].values if f"{root}method" in entries else ""
-            if tree is not None:
-                finding = _tree(look, arrays, tree, _moments(tree))
-            elif classes is not None:
-                counts = classes[1].items()
-                class_counts = tuple(Item(f"n[response={name}]", float(count), 0.0) for name, count in counts)
-                finding = _tree(look, arrays, classes[0], class_counts)
-            else:
-                finding = _alone(look, arrays, str(method))
-            findings += [finding] if finding is not None else []
-        elif parent.endswith(_FOREST):
+    """A finding for each tree, forest and survival curve that reveals outcomes, and one on summaries of draws."""
+    rest = [e for e in look.contents.entries if e.where not in look.reported]
+    entries = {e.where: e for e in rest if e.kind in ("array", "labels", "text")}
+    found: list[Finding | None] = []
+    for parent, arrays in siblings(entries.values()).items():
+        if any(e.role == LEAF for e in arrays.values()) and parent.endswith(_FRAME):
+            found.append(_of_frame(look, arrays, entries, parent.removesuffix(_FRAME)))
+        elif any(e.role == LEAF for e in arrays.values()) and parent.endswith(_FOREST):
             names = entries.get(f"{parent}ncat@names")
             trees = of_forest(arrays, [] if names is None else [str(v) for v in np.ravel(names.values)])
-            findings += [f for f in [_forest(look, arrays, trees)] if f is not None]
-    lists = lists_of_trees(e for e in look.contents.entries if e.where not in look.reported)
-    return findings + [f for parent, trees in lists.items() if (f := _lists(look, parent, trees)) is not None], []
+            found.append(_forest(look, arrays, trees) if trees else None)
+        elif all(name in arrays and arrays[name].role == TIMES for name in _COUNTED):
+            found.append(_events(look, [arrays[name] for name in _COUNTED]))
+    found += [_lists(look, parent, trees) for parent, trees in lists_of_trees(rest).items()]
+    return [f for f in (*found, _summaries(look)) if f is not None], []
 
 
-def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
-    """Arrays of leaves and splits by name, for each object."""
-    by_parent: dict[str, dict[str, Entry]] = {}
-    for entry in entries:
-        cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
-        if entry.kind == "array":
-            by_parent.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
-    return {where: arrays for where, arrays in by_parent.items() if any(e.role == LEAF for e in arrays.values())}
+def _of_frame(look: Look, arrays: dict[str, Entry], entries: dict[str, Entry], root: str) -> Finding | None:
+    """A finding on a tree of rpart."""
+    if (tree := of_rpart(arrays, entries, root)) is not None:
+        return _tree(look, arrays, tree, _moments(tree))
+    if (classes := of_classes(arrays, entries, root)) is not None:
+        counts = (Item(f"n[response={name}]", float(count), 0.0) for name, count in classes[1].items())
+        return _tree(look, arrays, classes[0], tuple(counts))
+    return _alone(look, arrays, str(entries[f"{root}method"].values if f"{root}method" in entries else ""))
 
 
 def _moments(tree: Tree) -> tuple[Item, ...]:
@@ -96,8 +85,6 @@ def _alone(look: Look, arrays: dict[str, Entry], method: str) -> Finding | None:
 
 
 def _forest(look: Look, arrays: dict[str, Entry], trees: list[Tree]) -> Finding | None:
-    if not trees:
-        return None
     responses = [tree.responses() for tree in trees]
     values, first = np.unique(np.round(np.concatenate([v for v, _ in responses]), 9), return_index=True)
     tree_indices = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(responses)])[first]
@@ -125,16 +112,15 @@ def _lists(look: Look, parent: str, trees: list[tuple[np.ndarray, np.ndarray]]) 
     each = [e for e in look.contents.entries if e.kind == "array" and e.where.rpartition("/")[0] == around]
     where = tuple(e.where for e in look.contents.entries if e.where.startswith(parent) and e.kind == "array")
     where += tuple(e.where for e in each if np.size(e.values) > len(often) / 2 >= _FEWEST)
-    return Finding(
+    return to_drop(
         "leaves",
         severity,
         f"leaves of the {len(trees)} trees hold responses of single records",
         where,
         f"{len(values)} different values, {len(often)} of them in a tenth of the trees or more, beginning "
-        f"{preview(often)}: a leaf that drew one record has its response"
-        + (f"; they hold the private column {column}" if column else ""),
-        remedies=(Remedy("grow the trees with leaves of many records (min.node.size, min.bucket)"),),
-        drop=where,
+        f"{preview(often)}: a leaf that drew one record has its response",
+        column=column,
+        instead="grow the trees with leaves of many records (min.node.size, min.bucket)",
     )
 
 
@@ -144,22 +130,20 @@ def _finding(
     severity = of_rows(len(values)) or ("medium" if root_items else None)
     if severity is None:
         return None
-    column = look.named(values) if len(values) else None
     if not len(values):
         title = f"the root of the tree determines {', '.join(item.name for item in root_items[:4])}"
-    return Finding(
+    return to_drop(
         "copy",
         severity,
         title,
         where,
-        (f"responses, beginning {preview(values)}" if len(values) else "exactly")
-        + (f"; {text}" if text else "")
-        + (f"; they are the private column {column}" if column else ""),
+        (f"responses, beginning {preview(values)}" if len(values) else "exactly") + (f"; {text}" if text else ""),
+        column=look.named(values) if len(values) else None,
+        instead="grow the tree with leaves of many records (minbucket, nodesize)" if len(values) else "",
+        leaves="medium" if len(values) and root_items else "info",
         evidence=root_items,
-        remedies=(Remedy("grow the tree with leaves of many records (minbucket, nodesize)"),),
         records={"response": values} if len(values) else {},
         errors={"response": np.zeros(len(values))} if len(values) else {},
-        drop=where,
     )
 
 
@@ -169,7 +153,7 @@ def _bounded(tree: Tree, values: np.ndarray, nodes: np.ndarray) -> str:
     lines = []
     for value, node in zip(values[:_SHOWN].tolist(), nodes[:_SHOWN].tolist(), strict=True):
         sides = [_between(name, *ends) for name, ends in bounds[node].items()]
-        lines.append(f"{value:.6g} has {', '.join(sides)}" if sides else "")
+        lines.append(values_in(f"{value:.6g} has {', '.join(sides)}") if sides else "")
     return "; ".join(filter(None, lines))
 
 
@@ -179,4 +163,48 @@ def _between(name: str, low: float, high: float) -> str:
     return f"{name} above {low:.6g}" if np.isfinite(low) else f"{name} below {high:.6g}"
 
 
-CHANNEL = Channel("leaves of trees", find, 11)
+_MOST_TIMES = 2**20  # largest number of records that are listed one by one
+_SUMMARY = {"summary", "inits", "mean_pars", "mean_lp__", "coefficients", "ses", "covmat", "stan_summary"}
+_COUNTED = ("time", "n.event", "n.censor")
+_COLUMNS = 16  # largest number of summary numbers per column of the draws
+
+
+def _summaries(look: Look) -> Finding | None:
+    """A finding on summaries of draws that are also in the file."""
+    of_draws = tuple(f"{e.where}{sign}" for e in look.contents.estimates if e.of_draws for sign in "/@")
+    if look.contents.draws is None or not of_draws:
+        return None
+    most = _COLUMNS * (sum(int(np.prod(v.shape, dtype=int)) for v in look.contents.variables) + 1)
+    summaries = (e for e in look.contents.entries if e.role == ESTIMATE and _SUMMARY & set(re.split("[/@]", e.where)))
+    where = tuple(e.where for e in summaries if e.where.startswith(of_draws) and np.size(e.values) <= most)
+    gives = "means, deviations and quantiles of the draws reveal the same statistics as the draws, less precisely"
+    title = "summaries of the draws are in the file"
+    return to_drop("draws summary", "low", title, where, gives) if where else None
+
+
+def _events(look: Look, entries: list[Entry]) -> Finding | None:
+    """A finding on a survival curve, whose steps and counts reveal every record's time and whether it was an event."""
+    time, event, censored = (np.ravel(np.asarray(e.values, float)) for e in entries)
+    counts = np.concatenate([event, censored])
+    if not len(time) == len(event) == len(censored) or not _are_counts(counts):
+        return None
+    times = np.repeat(np.concatenate([time, time]), counts.astype(int))
+    died = np.repeat(np.repeat([1.0, 0.0], len(time)), counts.astype(int))
+    return to_drop(
+        "copy",
+        of_rows(len(times)) or "medium",
+        f"the survival curve gives the time of each of {len(times)} records, and whether it was an event",
+        tuple(e.where for e in entries),
+        f"times, beginning {preview(np.sort(times))}; {int(died.sum())} of them events",
+        column=look.named(times),
+        instead="publish the curve at a few round times: summary(fit, times = ...)",
+        records={"time": times, "event": died},
+        errors={"time": np.zeros(len(times)), "event": np.zeros(len(times))},
+    )
+
+
+def _are_counts(values: np.ndarray) -> bool:
+    return bool(np.all((values >= 0) & (values == np.round(values))) and 0 < values.sum() <= _MOST_TIMES)
+
+
+CHANNEL = Channel("outcomes", find, 11)
