@@ -249,9 +249,12 @@ class PreparedHRec:
             self._last_scale = before, steepest, rounding
         return self._last_scale[1:]
 
-    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray) -> None:
+    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray, kappa: np.ndarray) -> None:
         """Refuse a change that says nothing about a deletion (see `change.refuse_rounding`)."""
-        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count)
+        mean = kappa.T @ self.design / len(kappa)
+        variance = (kappa**2).T @ self.design**2 / len(kappa) - mean**2
+        error = np.sqrt(np.maximum(variance, 0.0) * self._samples)
+        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count, error=error)
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """The slope's direction `(K,)`, of unit length and with the sign of the intercepts."""
@@ -325,7 +328,7 @@ class PreparedHRec:
             Unchanged: the change is rounding.
         """
         leading = self(pair)
-        self.refuse_rounding(pair, leading.gradient)
+        self.refuse_rounding(pair, leading.gradient, leading.kappa)
         if self.y is None or self._absent:
             return [(None, leading)]
         before, after = parameters_of(pair, self.model)
