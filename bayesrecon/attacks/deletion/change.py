@@ -20,7 +20,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion, Unchanged
 
 _ACCUMULATED = 10.0  # rounding errors of a sum, in units of the last place of its largest part
-_FAR, _OFF = 2.0, 100.0  # standard errors of a gradient, and the factor by which public records put it off at most
+_FAR, _OFF = 1.645, 100.0  # standard errors (one-sided 95 %), and the factor by which public records are off at most
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 14  # of printed parameters
 _FEWEST, _SAMPLE = 6, 64  # numbers from which their precision is read
 
