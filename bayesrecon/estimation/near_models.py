@@ -34,7 +34,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 
 from bayesrecon.arrays import Array
-from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
+from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.estimation.error_laws import STATIONARY
 from bayesrecon.estimation.predictive import responses
@@ -89,10 +89,10 @@ def conditioned(
 
 def _changes(problem: Any, gradients: Float[np.ndarray, "K A d"]) -> Float[np.ndarray, "K r"]:
     """Derivatives of the target in alpha, for gradients of L1 at the atoms of `_atoms`."""
-    solved, scores = problem.solved, _basis_scores(problem)
-    whitened = np.sqrt(_weights(problem))[:, None] * (gradients @ problem.embedding.metric)
+    scores, atoms = _basis_scores(problem), _atoms(problem)
+    whitened = np.stack([_whitened(problem, one, atoms) for one in gradients])
     change = np.linalg.lstsq(scores, whitened.reshape(len(gradients), -1).T, rcond=1e-12)[0]
-    return change.T @ solved.gram
+    return change.T @ problem.solved.gram
 
 
 def _atoms(problem: Any) -> np.ndarray:
@@ -101,15 +101,26 @@ def _atoms(problem: Any) -> np.ndarray:
     return evenly(size, min(size, count))
 
 
-def _weights(problem: Any) -> np.ndarray:
-    weights = np.asarray(problem.release.weights)[_atoms(problem)]
-    return weights / weights.sum()
+def _metrics(problem: Any, atoms: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The metrics of the atoms, each with the positions in `atoms` to which it belongs: each was made without them."""
+    embedding = problem.embedding
+    factors = embedding.metric[None] if embedding.folds is None else embedding.folds
+    fold = atoms * len(factors) // problem.release.size
+    return [(factor, np.flatnonzero(fold == k)) for k, factor in enumerate(factors)]
+
+
+def _whitened(problem: Any, gradient: Float[np.ndarray, "A d"], atoms: np.ndarray) -> Float[np.ndarray, "A k"]:
+    weights = np.asarray(problem.release.weights)[atoms]
+    found = np.zeros((len(atoms), problem.embedding.metric.shape[1]))
+    for metric, at in _metrics(problem, atoms):
+        found[at] = gradient[at] @ metric
+    return np.sqrt(weights / weights.sum())[:, None] * found
 
 
 def _basis_scores(problem: Any) -> Float[np.ndarray, "rows r"]:
     basis = problem.solved.basis
-    plain = replace(problem.embedding, folds=None, progress=None)
-    return plain.scores(basis.records, _atoms(problem)) @ np.asarray(basis.coefficients)
+    embedding = replace(problem.embedding, progress=None)
+    return embedding.scores(basis.records, _atoms(problem)) @ np.asarray(basis.coefficients)
 
 
 def _weights_of(solved: Fit, functions: Float[np.ndarray, "Q r"]) -> Float[np.ndarray, " Q"]:
@@ -203,23 +214,28 @@ def _gradients(model: Model, name: str, theta: Array, records: Records, weights:
 def _with_tails(
     problem: Any, gaussian: GaussianPredictor, rows: Sequence[Row], at: dict[str, int], coefficients: np.ndarray
 ) -> tuple[Row, ...]:
-    """The rows of a normal regression with their intervals for errors by Student's t, as far as the draws allow it."""
+    """The rows of a normal regression with their intervals for errors by Student's t, as far as the draws allow it.
+
+    Scores and traces are taken in the metrics of the embedding: in one made of all draws they share its errors, and
+    few draws would seem to have heavy tails.
+    """
     solved, release = problem.solved, problem.release
-    theta, atoms = as_rows(release.theta), _atoms(problem)
-    metric = problem.embedding.metric
+    theta, atoms, every = as_rows(release.theta), _atoms(problem), np.arange(release.size)
     weights = np.asarray(release.weights)
-    gradient, trace = _tails(problem, gaussian, np.asarray(theta[: release.size]), metric @ metric.T)
+    gradient, trace = _tails(problem, gaussian, np.asarray(theta[: release.size]))
     scores = _basis_scores(problem)
-    here = np.sqrt(_weights(problem))[:, None] * (gradient[atoms] @ metric)
-    explained = np.linalg.lstsq(scores, here.ravel(), rcond=1e-12)[0]
-    size = float(np.sum((here.ravel() - scores @ explained) ** 2))
+    here = _whitened(problem, gradient[atoms], atoms).ravel()
+    explained = np.linalg.lstsq(scores, here, rcond=1e-12)[0]
+    size = float(np.sum((here - scores @ explained) ** 2))
     residual, fitted = replace(solved, embedding=problem.embedding).influence(explained[:, None])
-    series = np.asarray(residual[:])[:, 0] - trace - np.einsum("td,de,te->t", gradient, metric @ metric.T, fitted[:])
+    series, fitted = np.asarray(residual[:])[:, 0] - trace, fitted[:]
+    for metric, of in _metrics(problem, every):
+        series[of] -= np.sum((gradient[of] @ metric) * (fitted[of] @ metric), axis=1)
     mean = weights @ series
     ess = effective_sample_size(series[:, None], np.asarray(release.chain))[0]
-    ess *= solved.embedding.effective_size / len(weights)
+    ess = max(ess * solved.embedding.effective_size / len(weights) - len(explained), 1.0)
     found, error = float(mean) / size, float(np.sqrt(weights @ (series - mean) ** 2 / ess)) / size
-    least, alpha = max(found - Z95 * error, 0.0), max(found, 0.0)
+    alpha = max(found, 0.0)
     most = max(found - error * float(ndtri(_TAIL * ndtr(found / error))), alpha)  # of a normal from zero on
     changes = -explained @ solved.gram @ coefficients
     widened = []
@@ -228,19 +244,15 @@ def _with_tails(
             change, estimate, upper = float(changes[at[row.name]]), row.estimate, row.upper
             assert estimate is not None
             assert upper is not None
-            half = upper - estimate
-            near, far = sorted((-half, half), key=lambda end: end * change)
-            ends = (
-                estimate + near + change * least,
-                estimate + change * alpha + np.copysign(np.hypot(far, change * (most - alpha)), far),
-            )
-            row = replace(row, lower=float(min(ends)), upper=float(max(ends)))
+            half = np.copysign(upper - estimate, change)
+            far = change * alpha + np.copysign(np.hypot(half, change * (most - alpha)), change)
+            row = replace(row, lower=float(estimate + min(-half, far)), upper=float(estimate + max(-half, far)))
         widened.append(row)
     return tuple(widened)
 
 
 def _tails(
-    problem: Any, gaussian: GaussianPredictor, theta: np.ndarray, sigma: np.ndarray
+    problem: Any, gaussian: GaussianPredictor, theta: np.ndarray
 ) -> tuple[Float[np.ndarray, "T d"], Float[np.ndarray, " T"]]:
     """Gradient of L1 at the atoms, and the trace of its Hessian times Sigma.
 
@@ -255,21 +267,23 @@ def _tails(
     _, x, width = gaussian.design(centre[beta], {k: v[some] for k, v in solved.probes.items()})
     x = x / width[:, None]
     v = _weights_of(solved, solved.functions[some]) * problem.release.model.power
-    stretched = v * np.sum((x @ sigma[np.ix_(np.array(beta), np.array(beta))]) * x, axis=1)
     gradient, trace = np.zeros_like(theta), np.zeros(len(theta))
-    for block in np.array_split(np.arange(len(theta)), -(-theta.size * len(v) // _NUMBERS)):
-        raw, precision = theta[block, scale], np.exp(-log_scale[block])[:, None]
-        q = -precision * ((theta[np.ix_(block, np.array(beta))] - centre[beta]) @ x.T)
-        square = np.exp(2 * (typical - log_scale[block]))[:, None]
-        second, third = q**2 + square, q**3 + 3 * q * square
-        fourth = q**4 + 6 * q**2 * square + 3 * square**2
-        gradient[np.ix_(block, np.array(beta))] = -precision * (((third - q) * v) @ x)
-        by_scale = -power * ((fourth - second) @ v)
-        mixed = power * precision * (((4 * third - 2 * q) * v) @ x)
-        twice = power**2 * ((4 * fourth - 2 * second) @ v)
-        if not gaussian.logarithm:
-            by_scale, mixed, twice = by_scale / raw, mixed / raw[:, None], (twice - by_scale) / raw**2
-        gradient[block, scale] = by_scale
-        trace[block] = precision[:, 0] ** 2 * ((3 * second - 1) @ stretched)
-        trace[block] += 2 * mixed @ sigma[beta, scale] + sigma[scale, scale] * twice
+    for metric, atoms in _metrics(problem, np.arange(len(theta))):
+        sigma = metric @ metric.T
+        stretched = v * np.sum((x @ sigma[np.ix_(np.array(beta), np.array(beta))]) * x, axis=1)
+        for block in np.array_split(atoms, 1 + atoms.size * theta.shape[1] * len(v) // _NUMBERS):
+            raw, precision = theta[block, scale], np.exp(-log_scale[block])[:, None]
+            q = -precision * ((theta[np.ix_(block, np.array(beta))] - centre[beta]) @ x.T)
+            square = np.exp(2 * (typical - log_scale[block]))[:, None]
+            second, third = q**2 + square, q**3 + 3 * q * square
+            fourth = q**4 + 6 * q**2 * square + 3 * square**2
+            gradient[np.ix_(block, np.array(beta))] = -precision * (((third - q) * v) @ x)
+            by_scale = -power * ((fourth - second) @ v)
+            mixed = power * precision * (((4 * third - 2 * q) * v) @ x)
+            twice = power**2 * ((4 * fourth - 2 * second) @ v)
+            if not gaussian.logarithm:
+                by_scale, mixed, twice = by_scale / raw, mixed / raw[:, None], (twice - by_scale) / raw**2
+            gradient[block, scale] = by_scale
+            trace[block] = precision[:, 0] ** 2 * ((3 * second - 1) @ stretched)
+            trace[block] += 2 * mixed @ sigma[beta, scale] + sigma[scale, scale] * twice
     return gradient, trace

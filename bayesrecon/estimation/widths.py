@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from bayesrecon.diagnostics import Z95
 from bayesrecon.results.row import Row
 
@@ -11,11 +13,12 @@ _DIVISOR = 0.25  # largest relative standard error of a divisor by which ratios 
 
 
 def too_wide(rows: Sequence[Row]) -> set[str]:
-    """Names of statistics whose interval, from their standard error, is wider than the statistic's own scale.
+    """Names of statistics whose interval, on one of its sides, is wider than the statistic's own scale.
 
-    The scale of a count or a variance is its value, that of a category's count the mean count of all categories, that
-    of a mean the standard deviation of its field, that of a covariance the product of two. Others have none. If the
-    standard error of the number of records is above a quarter of it, means, variances and covariances are too wide:
+    The interval is the final one, with what models next to the stated one and invisible parts add to the standard
+    error. The scale of a count or a variance is its value, that of a category's count the mean count of all categories,
+    that of a mean the standard deviation of its field, that of a covariance the product of two. Others have none. If
+    the standard error of the number of records is above a quarter of it, means, variances and covariances are too wide:
     they are ratios by it, whose errors are then not normal, however small they look.
 
     >>> sorted(too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)]))
@@ -40,14 +43,19 @@ def too_wide(rows: Sequence[Row]) -> set[str]:
                     return float((both[0] * both[1]) ** 0.5)
         return None
 
-    wide = set()
-    for row in rows:
-        size = scale(row.name)
-        if row.se and size is not None and Z95 * row.se > size:
-            wide.add(row.name)
-    if any(row.name == "n" and row.se and row.estimate and row.se > _DIVISOR * abs(row.estimate) for row in rows):
-        wide |= {row.name for row in rows if row.se and row.name.startswith(("mean(", "var(", "cov("))}
+    errors = {row.name: error for row in rows if (error := _error(row))}
+    wide = {name for name, error in errors.items() if (size := scale(name)) is not None and error > size}
+    if any(row.name == "n" and row.se and row.se > _DIVISOR * values.get("n", np.inf) for row in rows):
+        wide |= {name for name in errors if name.startswith(("mean(", "var(", "cov("))}
     return wide
+
+
+def _error(row: Row) -> float:
+    """The longer side of the interval of a sampled statistic; zero if it was not sampled."""
+    if not row.se or row.estimate is None:
+        return 0.0
+    ends = (Z95 * row.se, *(abs(end - row.estimate) for end in (row.lower, row.upper) if end is not None))
+    return max(ends)
 
 
 def _fields_of(name: str) -> str:

@@ -13,6 +13,7 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 from bayesrecon.results.recovery import Recovery
+from bayesrecon.results.row import exceeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,8 @@ def power(value: float) -> str:
 def numbers(
     value: float, se: float, scale: float, lower: float, upper: float, true: float
 ) -> tuple[str, str, str, str]:
-    """Value, error, interval and true value as strings, to the digits that the error supports. NaN is omitted."""
+    """Value, error, interval and true value as strings, to the digits that the error supports. NaN is omitted, and so
+    is a standard error beside an interval that holds more than that."""
     spec, unit, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
     if scale > 0:
         exponent = math.floor(math.log10(max(abs(value), scale)))
@@ -115,7 +117,7 @@ def numbers(
         return "" if math.isnan(number) else minus(f"{number / unit:{spec}}{suffix}")
 
     error = "exact" if se == 0 else ""
-    if se > 0:
+    if se > 0 and not exceeds(se, value, lower, upper):
         beneath = float(f"{se / unit:{spec}}") == 0  # the last digit shown
         error = f"± {minus(f'{se:.1g}') if beneath else show(se)}"
     interval = "" if math.isnan(lower + upper) else f"{show(lower)} to {show(upper)}"

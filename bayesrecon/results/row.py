@@ -7,6 +7,7 @@ from bayesrecon.errors import visible
 
 _EXACT = 1e-9  # relative errors below this are rounding errors of the computation
 _MOST_PLACES = 6  # decimal places; numbers with more are printed with an exponent
+_WIDER = 1.5 * 1.96  # standard errors: an interval with a longer side holds more than sampling errors
 
 
 @dataclass(frozen=True, repr=False)
@@ -16,7 +17,8 @@ class Row:
     Attributes:
         estimate, se: recovered value and its standard error; None if undetermined. `se` is also None at temperature 0,
             and if the statistic is only partly determined, because the bias may be many times larger.
-        lower, upper: 95 % interval, widened by the largest bias that the invisible part of the statistic can cause. At
+        lower, upper: 95 % interval, widened by the largest bias that the invisible part of the statistic can cause, and
+            by heavier tails of normal errors that the draws allow. At
             temperature 0, where nothing was sampled, it consists of that bias only. For an undetermined statistic it is
             the range that is known without the release, with None for an open end.
         floor: Cramer-Rao floor of the standard error for this number of independent draws. If the spectrum decays and
@@ -42,14 +44,39 @@ class Row:
     ess: float | None = None
     condition: str = ""
 
+    @property
+    def error(self) -> str:
+        """The error behind an estimate: `± 4.4`, or the interval if it holds more than the standard error says.
+
+        >>> Row("n", 310.5, 6.6, 297.6, 323.4).error, Row("n", 310.5, 6.6, 297.6, 379.0).error
+        (' ± 6.6', ' (95 % interval 297.6 to 379.0)')
+        """
+        held = self.lower is not None and self.upper is not None
+        if held and (self.se is None or exceeds(self.se, self.estimate, self.lower, self.upper)):
+            return f" (95 % interval {self._ends})"
+        return "" if self.se is None else f" ± {_rounded(self.se, self.se)}"
+
+    @property
+    def _ends(self) -> str:
+        assert self.lower is not None
+        assert self.upper is not None
+        low, high = (_rounded(end, self.se or self.upper - self.lower) for end in (self.lower, self.upper))
+        return f"{low} to {high}"
+
     def __repr__(self) -> str:
         parts = [] if self.estimate is None else [_rounded(self.estimate, self.se)]
-        if self.estimate is not None and self.se is not None:
-            parts[0] += f" ± {_rounded(self.se, self.se)}"
+        if parts and "±" in self.error:
+            parts[0] += self.error
         if self.lower is not None and self.upper is not None:
-            ends = [_rounded(end, self.se or self.upper - self.lower) for end in (self.lower, self.upper)]
-            parts.append(f"95 % interval {ends[0]} to {ends[1]}")
+            parts.append(f"95 % interval {self._ends}")
         return visible(f"{self.name}: {', '.join((*parts, self.verdict))}{' ' * bool(self.condition)}{self.condition}")
+
+
+def exceeds(se: float, estimate: float | None, lower: float | None, upper: float | None) -> bool:
+    """Whether an interval holds more than its standard error says: a bias, or models next to the stated one."""
+    if estimate is None or lower is None or upper is None:
+        return False
+    return 0 < _WIDER * se < max(estimate - lower, upper - estimate)
 
 
 def _rounded(value: float, error: float | None) -> str:

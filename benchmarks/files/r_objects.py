@@ -30,8 +30,8 @@ import numpy as np
 
 import bayesrecon
 from bayesrecon.auditing.channel import examine
-from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.fit_findings import findings_of
+from bayesrecon.auditing.look import Look
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Thresholds

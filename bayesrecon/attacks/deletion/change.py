@@ -20,6 +20,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion, Unchanged
 
 _ACCUMULATED = 10.0  # rounding errors of a sum, in units of the last place of its largest part
+_FAR, _OFF = 1.645, 100.0  # standard errors (one-sided 95 %), and the factor by which public records are off at most
 _FEWEST_DIGITS, _MOST_DIGITS = 3, 14  # of printed parameters
 _FEWEST, _SAMPLE = 6, 64  # numbers from which their precision is read
 
@@ -45,7 +46,13 @@ def resolution_of(theta: np.ndarray) -> float:
 
 
 def refuse_rounding(
-    pair: Deletion, gradient: np.ndarray, rounding: np.ndarray, records: float, condition: float = 1.0
+    pair: Deletion,
+    gradient: np.ndarray,
+    rounding: np.ndarray,
+    records: float,
+    *,
+    error: np.ndarray | float = 0.0,
+    condition: float = 1.0,
 ) -> None:
     """Refuse a change of the parameters that says nothing about a deletion.
 
@@ -54,6 +61,8 @@ def refuse_rounding(
         rounding: of the same shape, the sums of the absolute values of what the gradient of the objective adds up, and
             of `H` times the parameter. Times the precision of the numbers, this is the gradient that rounding leaves.
         records: n. An optimiser whose stopping rule is known leaves up to n times its tolerance.
+        error: standard error of the gradient, because public records estimate H. Along the flat directions in which
+            an optimiser stops, few of them contribute, and the gradient can seem twenty times as large as it is.
         condition: by which rounding errors are magnified where H is not known.
 
     Raises:
@@ -61,9 +70,9 @@ def refuse_rounding(
     """
     theta = np.concatenate([np.ravel(pair.before.theta), np.ravel(pair.after.theta)])
     noise = (_ACCUMULATED * condition * np.finfo(float).eps + resolution_of(theta)) * rounding
-    # Public records estimate H. Along the remaining gradient they may well be off by a factor of two.
-    left = 2 * records * sum(getattr(release, "tolerance", 0.0) for release in (pair.before, pair.after))
-    if (np.abs(gradient) > noise + left).any():
+    left = records * sum(getattr(release, "tolerance", 0.0) for release in (pair.before, pair.after))
+    size = np.abs(gradient)
+    if (size - np.minimum(_FAR * error, (1 - 1 / _OFF) * size) > noise + left).any():
         return
     within = " beyond the tolerance of their optimiser" if left > np.max(noise) else ""
     raise Unchanged(

@@ -114,6 +114,7 @@ ATTACK = HRec
 # the metric of the estimate's covariance one label in ten was wrong. The descents (Levenberg and Marquardt's method,
 # `matching.descent`) start from public records with every label.
 
+_NUMBERS = 2**24  # of gradients at a time, 128 MiB
 _LABELS = 200  # largest number of combinations of levels
 _DESCENTS = 20  # largest number of labels with descents: those with the nearest public records
 _STARTS, _STEPS = 4, 50  # smallest number of starts over all labels, and number of steps of a descent
@@ -145,8 +146,20 @@ def gradient_of_deleted(
     records, scale = whole_records(pair.before.model, public, total)
     curvature = curvature_between(pair.before.model, before, after, records, scale, path=path)
     gradient, count = curvature.times(before - after), scale * len(next(iter(records.values())))
-    refuse_rounding(pair, gradient, curvature.rounding(before, count), count)
+    error = np.sqrt(count * (1 + scale)) * _spread(pair.before.model, before, after, records)
+    refuse_rounding(pair, gradient, curvature.rounding(before, count), count, error=error)
     return gradient, curvature
+
+
+def _spread(model: Model, before: np.ndarray, after: np.ndarray, records: Records) -> np.ndarray:
+    """Standard deviation `(d,)` of what single public records contribute to `H (theta+ - theta-)`."""
+    size = len(next(iter(records.values())))
+    total, square = np.zeros((2, len(before)))
+    for chosen in np.array_split(np.arange(size), -(-size * len(before) // _NUMBERS)):
+        some = {k: v[chosen] for k, v in records.items()}
+        shares = np.asarray(gradients(model, after, some)) - np.asarray(gradients(model, before, some))
+        total, square = total + shares.sum(axis=0), square + (shares**2).sum(axis=0)
+    return np.sqrt(np.maximum(square / size - (total / size) ** 2, 0.0))
 
 
 def reconstruct_general(

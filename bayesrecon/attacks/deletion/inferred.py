@@ -211,7 +211,7 @@ def by_gradient(
     x, y = design(model, table[attack.linear.x]), table[attack.linear.y]
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
     each = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
-    attack.refuse_rounding(pair, attack.gradient(before, after)[0])
+    attack.refuse_rounding(pair, *attack.gradient(before, after))
     move = before - after
     blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]

@@ -56,7 +56,7 @@ class OneStep(Attack[DeletedRecord]):
         before, after = parameters_of(release, model)
         step = before - after
         left, _, right = np.linalg.svd(step, full_matrices=False)
-        refuse_rounding(release, step, np.abs(before), 0.0, _CONDITION)
+        refuse_rounding(release, step, np.abs(before), 0.0, condition=_CONDITION)
         if abs(right[0, -1]) <= _ROUNDING:
             raise BayesreconError("the step does not move the intercepts: the scale of its record is not determined")
         slope = left[:, 0] * right[0, -1]

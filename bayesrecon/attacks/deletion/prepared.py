@@ -249,9 +249,12 @@ class PreparedHRec:
             self._last_scale = before, steepest, rounding
         return self._last_scale[1:]
 
-    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray) -> None:
+    def refuse_rounding(self, pair: Deletion, gradient: np.ndarray, kappa: np.ndarray) -> None:
         """Refuse a change that says nothing about a deletion (see `change.refuse_rounding`)."""
-        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count)
+        mean = kappa.T @ self.design / len(kappa)
+        variance = (kappa**2).T @ self.design**2 / len(kappa) - mean**2
+        error = np.sqrt(np.maximum(variance, 0.0) * self._samples)
+        refuse_rounding(pair, gradient, self._scale(parameters_of(pair, self.model)[0])[1], self.count, error=error)
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """The slope's direction `(K,)`, of unit length and with the sign of the intercepts."""
@@ -325,7 +328,7 @@ class PreparedHRec:
             Unchanged: the change is rounding.
         """
         leading = self(pair)
-        self.refuse_rounding(pair, leading.gradient)
+        self.refuse_rounding(pair, leading.gradient, leading.kappa)
         if self.y is None or self._absent:
             return [(None, leading)]
         before, after = parameters_of(pair, self.model)
@@ -468,20 +471,22 @@ def _probabilities(outputs: np.ndarray) -> np.ndarray:
 
 # The probability that the label, or the sign, of a deleted record is right.
 #
-# The estimated gradient is `G = s (x, 1)' + E`, where E is the sampling error of the public Hessian. Two kinds of
-# numbers in G distinguish a record from its mirror image: the column of the intercepts, which is s, and along the
-# slope's direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`. Every public record is a hypothesis with
-# slope s_i, predictor eta_i and a label. Given these, its features are normal as among the public records of that
-# label. So the numbers t are normal with
+# The estimated gradient is `G = s (x, 1)' + E`, where E is the sampling error of the public Hessian. Three kinds of
+# numbers in G distinguish a record from its mirror image and from records with other labels: the column of the
+# intercepts, which is s; along the slope's direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`; and
+# `G (v, -v'c)'`, v the direction of the features from the mean public record c, which is s times their distance from
+# it. Every public record is a hypothesis with slope s_i, predictor eta_i and a label. Given these, its features are
+# normal as among the public records of that label. So the numbers t are normal with
 #
 #     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 #
 # and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, because public and private records are both samples.
 # If few records contribute to the estimate, S is estimated from few, so the distribution is t with that many degrees of
-# freedom. Trained parameters fit private records better than public ones, which `trained_on` corrects by d. Whether it
-# is as uncertain as it is large, which adds `d d'` to S, is left open: the probabilities are the mean of those with and
-# without it. The probability of a label is its share of the likelihood of all hypotheses, and the most probable label
-# is the one that is reported. Nothing here is fitted to deletions.
+# freedom. Errors make the distance too long, by up to the share `1 - (1 - tr S' / |u'G|^2)^(1/2)` of it, where S' is
+# their covariance along the features. S includes that. Trained parameters fit private records better than public ones,
+# which `trained_on` corrects by d. Whether it is as uncertain as it is large, which adds `d d'` to S, is left open: the
+# probabilities are the mean of those with and without it. The probability of a label is its share of the likelihood of
+# all hypotheses, and the most probable label is the one that is reported. Nothing here is fitted to deletions.
 
 _HYPOTHESES = 1500  # largest number of public records that are hypotheses
 _RIDGE = 1e-7  # ridge relative to the numbers' variances, because the numbers may be linearly dependent
@@ -526,11 +531,19 @@ def certainty(
     True
     """
     outputs = len(gradient)
+    samples = count * (1 + count / len(design))
     left, right = _functionals(design, at, direction, linear.intercept is not None)
+    lengths, excess = None, 0.0
+    if linear.intercept is not None:
+        towards, lengths, excess = _distances(design, direction @ gradient, kappa, direction, samples)
+        left, right = np.concatenate([left, np.eye(outputs)]), np.concatenate([right, np.tile(towards, (outputs, 1))])
     values = np.einsum("jk,kq,jq->j", left, gradient, right)
     scores = design @ right.T
     share = (kappa @ left.T) * scores
-    noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
+    noise = samples * np.atleast_2d(np.cov(share.T, bias=True))
+    if lengths is not None:
+        scores[:, -outputs:] = lengths[:, None]
+        noise[-outputs:, -outputs:] += excess**2 * np.outer(values[-outputs:], values[-outputs:])
     correction = np.einsum("jk,kq,jq->j", left, gradient - other, right)
     subset = slice(None, None, -(-len(design) // _HYPOTHESES))
     eta, scores, y = design[subset] @ at.T, scores[subset], labels[subset]
@@ -574,6 +587,21 @@ def _functionals(
     if np.linalg.norm(score) > 0:
         left, right = [*left, direction], [*right, score]
     return np.array(left), np.array(right)
+
+
+def _distances(
+    design: np.ndarray, row: np.ndarray, kappa: np.ndarray, direction: np.ndarray, samples: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The functional `(q,)` that gives a record's distance from the mean public record along the estimated features,
+    these distances of the public records `(m,)`, and the share of the estimated distance that its errors may be."""
+    weight, x = (kappa**2).sum(axis=1), design[:, :-1]
+    centre = weight @ x / weight.sum()
+    about = row[:-1] - row[-1] * centre
+    square = max(float(about @ about), np.finfo(float).tiny)
+    spread = float(((kappa @ direction)[:, None] * (x - centre)).var(axis=0).sum()) * samples
+    towards = about / np.sqrt(square)
+    excess = 1 - np.sqrt(max(1 - spread / square, 0.0))
+    return np.append(towards, -towards @ centre), np.linalg.norm(x - centre, axis=1), float(excess)
 
 
 def _conditional_moments(scores: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

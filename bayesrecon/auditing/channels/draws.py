@@ -85,7 +85,7 @@ def _sharp(rows: Sequence[Row], unit: str | None, thresholds: Thresholds, wider:
 def _summary(recovery: Recovery) -> str:
     by_name = {r.name: r for r in recovery}
     count = by_name.get("n")
-    known = f"n = {count.estimate:.5g} ± {count.se:.2g}, " if count and count.estimate and count.se else ""
+    known = f"n = {count.estimate:.5g}{count.error}, " if count and count.estimate and count.se else ""
     return f"{recovery.draws} draws: {known}{_counted(recovery)}{independent(recovery.rank, recovery.gap)}"
 
 
