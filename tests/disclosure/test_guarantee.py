@@ -121,11 +121,13 @@ def test_indicators_of_levels_count_once():
         law_of(model, found)
 
 
-def test_missing_ranges_are_refused_by_name(model):
+def test_missing_ranges_are_refused_by_name(model, tmp_path):
     with pytest.raises(BayesreconError, match="range of x and y: state domain="):
-        bayesrecon.sanitise(model=model, data=data(10), epsilon=1.0, delta=DELTA)
+        bayesrecon.sanitise(model=model, data=data(10), ledger=tmp_path / "l.json", epsilon=1.0, delta=DELTA)
     with pytest.raises(BayesreconError, match="range of y: "):
-        bayesrecon.sanitise(model=model, data=data(10), epsilon=1.0, delta=DELTA, domain={"x": (-1, 1)})
+        bayesrecon.sanitise(
+            model=model, data=data(10), ledger=tmp_path / "l.json", epsilon=1.0, delta=DELTA, domain={"x": (-1, 1)}
+        )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from bayesrecon.disclosure.sanitising.discrete_noise import (
     rho_of,
 )
 from bayesrecon.disclosure.sanitising.noisy_posterior import (
-    BARRIER,
     CHAINS,
     DRAWS,
     Law,
@@ -31,6 +30,7 @@ from bayesrecon.disclosure.sanitising.noisy_posterior import (
     drawn,
     law_of,
     normal_log_density,
+    positive_definite,
     start_of,
     with_totals,
 )
@@ -200,29 +200,26 @@ def _unpacked(totals: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(8)
 def with_curvature(model: Model) -> Model:
-    """The model of a noisy gradient and curvature: its parameters are those of the model and H in units of noise."""
+    """The model of a noisy gradient and curvature: its parameters are those of the model and steps of H."""
     d = model.dimension
     at, size = np.triu_indices(d), d * (d + 1) // 2
 
     def log_lik_at(params: Params, record: Records) -> jax.Array:
         of_gradient, of_curvature = record["sd"]
-        packed = record["centre"] + of_curvature * params["curvature in noise"]
-        upper = jnp.zeros((d, d)).at[at].set(packed)
-        curvature = upper + jnp.triu(upper, 1).T
-        theta = model.unconstrain({name: params[name] for name in params if name != "curvature in noise"})
+        curvature, prior = positive_definite(record["centre"], params["steps of curvature"])
+        theta = model.unconstrain({name: params[name] for name in params if name != "steps of curvature"})
         moved = record["inverse root"] @ (theta - record["place"])
         rest = record["noisy"][:d] - curvature @ moved
-        told = -0.5 * jnp.sum(((record["noisy"][d:] - packed) / of_curvature) ** 2)
-        determinant = 2 * jnp.log(jnp.diagonal(jnp.linalg.cholesky(curvature))).sum()
+        told = -0.5 * jnp.sum(((record["noisy"][d:] - curvature[at]) / of_curvature) ** 2)
         known = normal_log_density(rest, curvature + of_gradient**2 * jnp.eye(d))
-        return told + known + BARRIER * determinant
+        return told + known + prior
 
     return Model(
         f"{model.name}, noisy curvature",
-        (*model.parameters, Parameter("curvature in noise", (size,))),
+        (*model.parameters, Parameter("steps of curvature", (size,))),
         {
             "noisy": Field((d + size,)),
-            "centre": Field((size,)),
+            "centre": Field((d, d)),
             "sd": Field((2,)),
             "place": Field((d,)),
             "inverse root": Field((d, d)),
@@ -240,7 +237,7 @@ def record_of(place: Place, totals: np.ndarray, sd: np.ndarray) -> Records:
     near = vectors * np.maximum(scales, max(float(sd[1]), 1e-3 * scales[-1])) @ vectors.T
     return {
         "noisy": totals[None],
-        "centre": near[np.triu_indices(d)][None],
+        "centre": near[None],
         "sd": sd[None],
         "place": place.theta[None],
         "inverse root": np.linalg.inv(place.root)[None],
