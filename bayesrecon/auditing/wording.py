@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesrecon.posteriors.printed.estimates_in_files import Statistic
 from bayesrecon.results.findings import Finding, Item, Remedy, Severity
-from bayesrecon.results.recovery import Row
 from bayesrecon.results.told import values_in
+
+if TYPE_CHECKING:
+    from bayesrecon.posteriors.printed.estimates_in_files import Statistic
+    from bayesrecon.results.row import Row
 
 NOTHING, PRIOR = "nothing but the file", "the model and its prior"
 """What an attacker needs."""
@@ -49,7 +51,7 @@ def places(where: Iterable[object], most: int = 6) -> str:
     )
 
 
-def items(rows: Iterable[Row | Statistic]) -> tuple[Item, ...]:
+def items(rows: "Iterable[Row | Statistic]") -> tuple[Item, ...]:
     """An item for each statistic that was recovered. Those of cells of one person, and extremes, are of persons."""
     rows = list(rows)
     alone = {f"[{match[1]}]" for r in rows if r.estimate == 1 and (match := re.fullmatch(r"n\[(.+)\]", r.name))}
