@@ -12,12 +12,12 @@ from bayesrecon.auditing.effort import Open
 from bayesrecon.auditing.input import unanswered
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, Named, nobody
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private_data import Private
 from bayesrecon.auditing.sensitive_values import (
     DRAWS,
     PASS_A_MODEL,
     attack_of,
-    look_at_columns,
     not_run,
     sensitive_values,
     without_attack,

@@ -11,7 +11,6 @@ from bayesrecon.attacks.deletion.missing_record import missing_record_of
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
 from bayesrecon.auditing.look import Asked, Fit, Look
-from bayesrecon.auditing.scoring import scored_fit
 from bayesrecon.auditing.small_counts import KIND as SMALL
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.stage import Stage
@@ -21,7 +20,7 @@ from bayesrecon.estimation.recovered import recovered
 from bayesrecon.factors import Factor, families
 from bayesrecon.inexact import NO_CORRELATIONS, Limit
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
-from bayesrecon.model import Progress
+from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
@@ -57,6 +56,9 @@ _MISSING = "missing record"
 _PASS = "pass every field of all other records (known=), or omit known="
 _CLOSE = 0.1  # a record counts as recovered up to this error, relative to its size
 _COUNT = "n["  # how names of counts of a level or a cell begin
+
+Score = Callable[[tuple[Finding, ...], Model, Asked], tuple[Finding, ...]]
+"""Function that scores findings of a fit against the private data, with the fit's own model."""
 
 
 @in_float64
@@ -234,12 +236,8 @@ def _without_correlations(release: Release) -> Release:
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
 
 
-def look_at_estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Attack the tables of estimates in a file, and score each with the model that it belongs to.
-
-    Returns:
-        Findings, and attacks that were not tried.
-    """
+def look_at_estimates(look: Look, score: Score | None = None) -> tuple[list[Finding], list[NotRun]]:
+    """Attack the tables of estimates in a file: findings, each scored with its model, and what was not tried."""
     contents, asked = look.contents, look.asked
     findings: list[Finding] = []
     untried: list[NotRun] = []
@@ -264,7 +262,7 @@ def look_at_estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
             continue
         title = f"{what}: its estimates give statistics of the data"
         named = (replace(f, title=title + " exactly" * f.title.endswith("exactly")) for f in stage.findings)
-        findings += scored_fit(tuple(named), release.about, asked)
+        findings += named if score is None else score(tuple(named), release.about, asked)
         untried += stage.untried
     return findings, untried
 

@@ -187,7 +187,7 @@ def _noise_of(theta: np.ndarray, moved: np.ndarray, columns: np.ndarray) -> np.n
 
     >>> rng = np.random.default_rng(0)
     >>> theta, error = rng.normal(size=(500, 1)), rng.uniform(-0.05, 0.05, size=(500, 1))
-    >>> round(float(noise_of(theta, theta + error, 3 * theta)[0] / (3 * 0.1 / np.sqrt(12))), 1)
+    >>> round(float(_noise_of(theta, theta + error, 3 * theta)[0] / (3 * 0.1 / np.sqrt(12))), 1)
     1.0
     """
     centre, scale = theta.mean(axis=0), theta.std(axis=0)

@@ -4,13 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bayesrecon.attacks.sidechannels.likelihood_columns import summarise_columns
-from bayesrecon.auditing.wording import places, to_drop
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.posteriors.draws import LOG_DENSITIES
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 
 if TYPE_CHECKING:
     from bayesrecon.model import Model
@@ -148,7 +144,7 @@ def _as_group(variable: Variable, group: str) -> Variable:
 
 def _finding(kind: _Kind, variables: list[Variable]) -> Finding:
     where = tuple(v.where for v in variables)
-    named = places(where)
+    named = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
     return Finding(
         kind.name,
         kind.severity,
@@ -159,36 +155,3 @@ def _finding(kind: _Kind, variables: list[Variable]) -> Finding:
         remedies=(Remedy(kind.remedy.format(where=named), leaves="info"),),
         drop=() if kind.name == DRAWS else where,
     )
-
-
-def look_at_columns(contents: Contents, key: int) -> list[Finding]:
-    """Findings on pointwise log likelihoods: number of records, equal records and outliers."""
-    findings = []
-    for variable in contents.group("log_likelihood"):
-        if not variable.per_draw:
-            continue
-        columns = variable.values.reshape(len(variable.values), -1)
-        if columns.shape[1] < 2 or not np.isfinite(columns).all():
-            continue
-        summary = summarise_columns(columns, key)
-        parts = [f"there are {summary.count} records", f"their columns show {summary.rank} features of each"]
-        if summary.groups:
-            parts.append(f"{summary.identical} are equal to another one")
-        if summary.outliers:
-            parts.append(f"{len(summary.outliers)} stand out (first: number {summary.outliers[0] + 1})")
-        if summary.clusters > 1:
-            parts.append(f"they fall into {summary.clusters} clusters")
-        title = "pointwise log likelihoods show the number of records and which are alike"
-        told = "; ".join(parts) + ". With the model, every record can be solved for: audit with --model"
-        instead, evidence = (
-            f"drop {variable.where}: publish its sums (elpd, p_loo) instead",
-            (
-                Item("n", float(summary.count), 0.0),
-                Item("records equal to another", float(summary.identical), 0.0),
-                Item("outlying records", float(len(summary.outliers))),
-                Item("clusters", float(summary.clusters)),
-            ),
-        )
-        where = (variable.where,)
-        findings.append(to_drop("log-likelihood", "high", title, where, told, instead=instead, evidence=evidence))
-    return findings

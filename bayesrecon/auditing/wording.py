@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayesrecon.posteriors.printed.estimates_in_files import Statistic
 from bayesrecon.results.findings import Finding, Item, Remedy, Severity
-from bayesrecon.results.recovery import Row
 from bayesrecon.results.told import values_in
+
+if TYPE_CHECKING:
+    from bayesrecon.posteriors.printed.estimates_in_files import Statistic
+    from bayesrecon.results.row import Row
 
 NOTHING, PRIOR = "nothing but the file", "the model and its prior"
 """What an attacker needs."""
@@ -53,7 +55,7 @@ _ROUNDING = 1e-9
 """Largest relative error of a count that is computed from numbers in double precision."""
 
 
-def items(rows: Iterable[Row | Statistic]) -> tuple[Item, ...]:
+def items(rows: "Iterable[Row | Statistic]") -> tuple[Item, ...]:
     """An item for each statistic that was recovered. Those of cells of one person, and extremes, are of persons. A
     count between whole numbers by rounding alone is whole.
     """

@@ -24,7 +24,7 @@ _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
 _TRIED = ("measured", "predicted", "not tried")
 _WORDS = (*KNOWS, "model", "data", "column", "correlations", "formula", "public")
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WORDS}  # keywords of `bayesrecon.audit`
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WORDS}  # keywords of `bayesrecon.audit`
 _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
@@ -144,9 +144,9 @@ def _as_typed(result: "Audit") -> "Audit":
     """The audit with the options of the command line in the place of keywords, so that each cure can be typed."""
     fixed = None if result.fixed is None else _as_typed(result.fixed)
     not_run = tuple(
-        replace(n, reason=typed(n.reason, _OPTIONS), remedy=typed(n.remedy, _OPTIONS)) for n in result.not_run
+        replace(n, reason=typed(n.reason, OPTIONS), remedy=typed(n.remedy, OPTIONS)) for n in result.not_run
     )
-    warnings = tuple(typed(warning, _OPTIONS) for warning in result.warnings)
+    warnings = tuple(typed(warning, OPTIONS) for warning in result.warnings)
     return replace(result, fixed=fixed, not_run=not_run, warnings=warnings)
 
 

@@ -17,6 +17,7 @@ from bayesrecon.auditing.input import stored_model_of
 from bayesrecon.auditing.look import Look
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.results.told import with_values
 
 _COLUMNS = ("age", "bmi", "pressure", "days", "died", "visits")
 with (FIXTURES / "patients.csv").open() as _file:
@@ -358,7 +359,7 @@ def test_a_stanfit_is_attacked_as_what_it_is_with_no_other_argument():
 
 def test_default_priors_show_the_median_of_the_response():
     (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and not f.evidence)
-    shown = float(re.search(r"\((\d+\.\d)\)", told.title)[1])
+    shown = float(re.search(r"\((\d+\.\d)\)", with_values(told.title))[1])
     assert abs(shown - np.median(PATIENTS["pressure"])) <= 0.05 + 1e-9  # half of its last digit
 
 

@@ -111,7 +111,7 @@ def test_labels_are_not_the_only_thing_to_remedy(run, tmp_path):
         (("clean.npz", "--html", "a.pdf"), ".html"),
         (("clean.npz", "--fix", "clean.npz"), "name another"),
         (("clean.npz", "--keep-draws", "5"), "need --fix"),
-        (("clean.npz", "--settings", "{}", "--known", "x.csv"), "name it with --model"),
+        (("clean.npz", "--settings", "{}", "--total", "5"), "pass the --model behind clean"),
         (("clean.npz", "clean.npz"), "given twice"),
         (("clean.npz", "--model", "eight_schools_noncentered"), "eight_schools_noncentered"),
     ],

@@ -18,8 +18,8 @@ from bayesrecon.auditing.density_columns import Series
 from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
-from bayesrecon.auditing.sensitive_values import look_at_columns
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
 from bayesrecon.auditing.wording import places, to_drop, typical_error
 from bayesrecon.diagnostics import evenly

@@ -55,7 +55,8 @@ def _constant(look: Look, variable: Variable, first: np.ndarray, same: np.ndarra
     if severity is None or (fixed < 0.9 * len(first) and _is_matrix(variable)):
         return
     title = f"{variable.where} is the same in every draw"
-    summary = f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or computed from them"
+    summary = f"{fixed} values that no sampler drew, beginning {preview(first[same])}: "
+    summary += "data, or numbers computed from them"
     yield to_drop("copy", severity, title, (variable.where,), summary, column=column)
 
 

@@ -25,8 +25,9 @@ def _estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
     if not look.contents.estimates:
         return [], []
     from bayesrecon.auditing.fit_findings import look_at_estimates
+    from bayesrecon.auditing.scoring import scored_fit
 
-    return look_at_estimates(look)
+    return look_at_estimates(look, scored_fit)
 
 
 def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import Announced, check_writable, finish, public_names, so_far
-from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
+from bayesrecon.cli.audits import OPTIONS, Announced, check_writable, finish, public_names, so_far
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
@@ -146,7 +146,7 @@ def audit(
     if args.known is not None and chosen is None:  # fits in saved objects know their fields
         knows["known"] = read_table(args.known)
     interrupted, used, named = False, chosen, (set[str](), set[str]())
-    with args.working() as how:
+    with args.working() as how, as_typed(OPTIONS):
         run_audit = partial(
             run,
             data=data,
