@@ -108,7 +108,7 @@ def test_a_planted_import_is_found(name):
     ("one", "other"),
     [
         ("bayesrecon.divergence.score", "bayesrecon.divergence.dense"),
-        ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.linear"),
+        ("bayesrecon.models.catalogue.latent", "bayesrecon.models.catalogue.linear"),
         ("bayesrecon.plots.style", "bayesrecon.plots.recovery_summary"),
     ],
 )

@@ -1,8 +1,7 @@
 """The verb `plan`: how much a thinner or rounder release would reveal, predicted before any attack is run.
 
 Releases with fewer or rounder draws are predicted (`disclosure.thinning`). Summaries of the draws and variational fits
-(`disclosure.summary_forecast`) are computed from the solved measure, rounded to the given digits, and solved like any
-release.
+(below) are computed from the solved measure, rounded to the given digits, and solved like any release.
 """
 
 from collections.abc import Callable, Mapping, Sequence

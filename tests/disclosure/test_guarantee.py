@@ -27,8 +27,8 @@ from bayesrecon.games.private import minimiser
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 from bayesrecon.results.base import schema
-from bayesrecon.results.guaranteed import Guaranteed
 from bayesrecon.results.mechanism import Mechanism, epsilon_of_shift
+from bayesrecon.results.sanitised import Guaranteed
 
 DOMAIN = {"x": (-1.0, 1.0), "y": (-4.0, 4.0)}
 DELTA = 1e-6

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.attacks.pseudodata.trace import Trace
+from bayesrecon.attacks.pseudodata.descent_run import Trace
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import PseudoData
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
-from bayesrecon.attacks.pseudodata.descent_run import DescentRun
+from bayesrecon.attacks.pseudodata.descent_run import Checkpoint, DescentRun, Trace
 from bayesrecon.attacks.pseudodata.support import Chart, Features, Support, WeightsKind
-from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.divergence.metrics import Metric, constrained_theta
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from bayesrecon.model import Model
     from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
-    from bayesrecon.results.guaranteed import Guaranteed
-    from bayesrecon.results.sanitised import Sanitised
+    from bayesrecon.results.sanitised import Guaranteed, Sanitised
 
 _ROWS = 30  # of a table, the first ones
 

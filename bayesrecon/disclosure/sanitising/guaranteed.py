@@ -47,9 +47,9 @@ from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Parameter, Params, Progress, PseudoData, Records, entry, simulated
 from bayesrecon.releases import GuaranteedDraws
-from bayesrecon.results.guaranteed import Guaranteed, summaries
 from bayesrecon.results.mechanism import Mechanism
 from bayesrecon.results.plan import Price
+from bayesrecon.results.sanitised import Guaranteed, summaries
 
 # A posterior that knows its noise for likelihoods that are not of finite rank: logistic and Poisson regressions.
 #

@@ -44,8 +44,7 @@ from bayesrecon.posteriors.fitting.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.precision import x64
 from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
-from bayesrecon.results.guaranteed import Guaranteed
-from bayesrecon.results.sanitised import Sanitised
+from bayesrecon.results.sanitised import Guaranteed, Sanitised
 from bayesrecon.running.threads import one_thread
 from bayesrecon.verbs.verb import verb
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from bayesrecon.attacks.records.decode import decode
+from bayesrecon.attacks.records.solution_noise import decode
 
 
 def test_probabilities_are_those_of_enumeration():

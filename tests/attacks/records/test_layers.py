@@ -11,8 +11,7 @@ import bayesrecon
 from bayesrecon.attacks.records import solution_noise as noise_module
 from bayesrecon.attacks.records import system as system_module
 from bayesrecon.attacks.records.blocks import NotSolved, Solver, layered
-from bayesrecon.attacks.records.decode import decode, decode_layers
-from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, noise_of
+from bayesrecon.attacks.records.solution_noise import DenseNoise, LayeredNoise, decode, decode_layers, noise_of
 from bayesrecon.attacks.records.system import halves_of, in_layers, is_worthwhile, make_system, solved
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
