@@ -13,8 +13,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
+from bayesrecon.untrusted.names import MAX_NAMES
 from bayesrecon.untrusted.packed import PACKED, unpacked
-from bayesrecon.untrusted.size_limits import MAX_NAMES
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
