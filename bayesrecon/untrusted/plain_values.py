@@ -55,7 +55,7 @@ def plain_values(content: object) -> np.ndarray:
 
 
 def payloads(values: np.ndarray) -> np.ndarray:
-    """The bits of values that are no numbers, beyond those of an ordinary NaN and of R's missing value; and the signs of
+    """The bits of values that are no numbers, beyond those of an ordinary NaN and of R's missing value; and signs of
     zeros, if there is nothing else.
 
     >>> payloads(np.array([1.0, np.nan])).tolist()
@@ -129,10 +129,11 @@ def differing(name: str, sizes: list[tuple[object, ...]]) -> Inventory:
     >>> differing("shapes of empty arrays", [(0, 3), (0, 3)])["unread"]
     []
     """
-    numbers = [float(x) for one in dict.fromkeys(sizes) for x in one if isinstance(x, int | float | np.number)]
-    if len(set(sizes)) < _DISTINCT:
+    unique = {repr(one): one for one in sizes}
+    if len(unique) < _DISTINCT:
         return {"found": [], "unread": []}
-    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(set(sizes))} of them differ")]}
+    numbers = [float(x) for one in unique.values() for x in one if isinstance(x, int | float | np.number)]
+    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(unique)} of them differ")]}
 
 
 def text_of(value: object) -> str:
