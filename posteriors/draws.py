@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.size_limits import MAX_NAMES
+from bayesrecon.untrusted.names import MAX_NAMES
 
 MAX_DIMENSIONS = 16
 

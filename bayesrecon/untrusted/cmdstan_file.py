@@ -13,8 +13,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
+from bayesrecon.untrusted.names import MAX_NAMES
 from bayesrecon.untrusted.packed import PACKED, unpacked
-from bayesrecon.untrusted.size_limits import MAX_NAMES
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -222,7 +222,7 @@ def _whole(line: bytes, columns: int, where: str) -> np.ndarray:
             return values
     except (ValueError, DeprecationWarning):
         pass
-    raise BayesreconError(f"{where} holds something that is not a number ({_DOUBT})")
+    raise _no_number(line.split(b","), where)
 
 
 def _some(line: bytes, columns: list[int], where: str) -> list[float]:
@@ -230,7 +230,17 @@ def _some(line: bytes, columns: list[int], where: str) -> list[float]:
     try:
         return [float(parts[k]) for k in columns]
     except ValueError:
-        raise BayesreconError(f"{where} holds something that is not a number ({_DOUBT})") from None
+        raise _no_number([parts[k] for k in columns], where) from None
+
+
+def _no_number(cells: list[bytes], where: str) -> BayesreconError:
+    for cell in cells:
+        try:
+            float(cell)
+        except ValueError:
+            text = cell.decode("utf-8", "backslashreplace").strip()
+            return BayesreconError(f"{where} holds {text[:40]!r}, which is not a number ({_DOUBT})")
+    return BayesreconError(f"{where} holds something that is not a number ({_DOUBT})")
 
 
 def read_header(path: Path, file: TextIO, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:

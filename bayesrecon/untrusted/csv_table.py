@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.size_limits import MAX_NAMES
+from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**26  # largest size of a header, in bytes
 _QUOTED = re.compile(rb'(?<=[,;\t\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins

@@ -15,6 +15,9 @@ Found = tuple[str, str, object]
 _MISSING = 1954
 """The bits of R's missing value."""
 
+_SIGNS = 16
+"""Fewest zeros whose signs are told."""
+
 _EXTENDED, _EXTENDED_BITS, _LONG_DOUBLE = 10, 63, np.dtype(np.longdouble).itemsize
 """Bytes of a long double of Intel that are not padding, bits of its mantissa, and bytes that it takes."""
 
@@ -52,7 +55,8 @@ def plain_values(content: object) -> np.ndarray:
 
 
 def payloads(values: np.ndarray) -> np.ndarray:
-    """The bits of values that are no numbers, beyond those of an ordinary NaN and of R's missing value.
+    """The bits of values that are no numbers, beyond those of an ordinary NaN and of R's missing value; and signs of
+    zeros, if there is nothing else.
 
     >>> payloads(np.array([1.0, np.nan])).tolist()
     []
@@ -63,12 +67,12 @@ def payloads(values: np.ndarray) -> np.ndarray:
         values = np.stack([values.real, values.imag])
     if values.dtype.kind != "f" or values.dtype.itemsize not in (2, 4, 8) or not values.size:
         return np.zeros(0)
-    if not values.any() and len(np.unique(signs := np.signbit(values))) > 1:  # nothing but zeros of both signs
-        return np.packbits(signs).astype(float)
-    missing = np.isnan(values)
-    if not missing.any():
-        return np.zeros(0)
     with np.errstate(invalid="ignore"):  # of signalling ones
+        if values.size >= _SIGNS and not values.any() and 0 < np.signbit(values).mean() < 1:
+            return np.packbits(np.signbit(values)).astype(float)
+        missing = np.isnan(values)
+        if not missing.any():
+            return np.zeros(0)
         bits = values[missing].astype(np.float64).view(np.uint64) & np.uint64(2**51 - 1)
     return bits[(bits != 0) & (bits != _MISSING)].astype(float)
 
@@ -125,10 +129,11 @@ def differing(name: str, sizes: list[tuple[object, ...]]) -> Inventory:
     >>> differing("shapes of empty arrays", [(0, 3), (0, 3)])["unread"]
     []
     """
-    numbers = [float(x) for one in dict.fromkeys(sizes) for x in one if isinstance(x, int | float | np.number)]
-    if len(set(sizes)) < _DISTINCT:
+    unique = {repr(one): one for one in sizes}
+    if len(unique) < _DISTINCT:
         return {"found": [], "unread": []}
-    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(set(sizes))} of them differ")]}
+    numbers = [float(x) for one in unique.values() for x in one if isinstance(x, int | float | np.number)]
+    return {"found": [(name, "array", np.array(numbers))], "unread": [(name, f"{len(unique)} of them differ")]}
 
 
 def text_of(value: object) -> str:

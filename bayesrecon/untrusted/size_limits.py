@@ -43,7 +43,3 @@ def _size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.1f} {name}" if count < 10**9 * unit else f"{count // unit:.1e} {name}"
     return f"{count} bytes"
-
-
-MAX_NAMES = 50_000
-"""Names of parameters, or of columns; each may have any number of entries."""

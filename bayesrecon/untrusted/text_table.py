@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.size_limits import MAX_NAMES
+from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**24  # letters of a line of names
 _MOST_COMMENTS = 10_000

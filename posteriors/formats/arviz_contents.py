@@ -1,8 +1,9 @@
 """All groups of an ArviZ file or object, read lazily."""
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from bayesrecon.posteriors.contents import (
     stride,
     wide_rows,
 )
-from bayesrecon.posteriors.draws import is_numeric, sign_of
+from bayesrecon.posteriors.draws import Draws, is_numeric, sign_of
 from bayesrecon.posteriors.formats.arviz import (
     convert,
     description_of,
@@ -37,6 +38,8 @@ from bayesrecon.posteriors.formats.arviz import (
     variables_of,
 )
 from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.untrusted.guarded import asked
+from bayesrecon.untrusted.packed import unpack_folder
 from bayesrecon.untrusted.plain_values import valid_text
 from bayesrecon.untrusted.size_limits import check_declared
 
@@ -207,8 +210,44 @@ def _holds(source: object) -> bool:
     return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
 
 
+@contextmanager
+def _unpacked(path: Path, trusted: bool) -> Generator[Path]:
+    """The unpacked folder, which is deleted afterwards."""
+    with tempfile.TemporaryDirectory(prefix="bayesrecon-") as parent:
+        folder = Path(parent, path.name.split(".")[0] + ".zarr")
+        folder.mkdir()
+        with reading(path, "a zip archive"):
+            asked(unpack_folder, path, str(folder), trusted, trusted=trusted)
+        inner = sorted(folder.iterdir())
+        nested = len(inner) == 1 and inner[0].is_dir() and inner[0].suffix == ".zarr"  # zipped with its own name
+        yield inner[0] if nested else folder
+
+
+def read_zarr_zip(source: str | Path, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """Draws as `read_arviz` reads them from the folder.
+
+    Raises:
+        BayesreconError: an archive that reaches out of its folder or holds more than it could, or what `read_arviz`
+            refuses.
+        MissingExtraError: zarr is not installed.
+    """
+    path = Path(source)
+    with reading(path, "a zipped zarr folder"), _unpacked(path, trusted) as folder:
+        return read_arviz(folder, name=name or path.name.split(".")[0], trusted=trusted)
+
+
+def _zipped_contents(
+    path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    with reading(path, "a zipped zarr folder"), _unpacked(path, trusted) as folder:
+        title = name or path.name.split(".")[0]
+        result = read_arviz_contents(folder, name=title, progress=progress, trusted=trusted)
+    return replace(result, format="zipped zarr", files=(stamp(path),))
+
+
 _SUFFIXES = (".nc", ".netcdf", ".h5", ".hdf5")
 FORMAT = (
     Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True),
     Format("zarr", (".zarr",), read_arviz, read_arviz_contents, directory=True, guarded=True),
+    Format("zipped zarr", (".zarr.zip",), read_zarr_zip, _zipped_contents, guarded=True),
 )

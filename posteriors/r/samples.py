@@ -14,7 +14,7 @@ from bayesrecon.posteriors.draws import MAX_DIMENSIONS, sign_of
 from bayesrecon.posteriors.r.parts import labels_of, one_number, response_of, unknown_weights, vector_of
 from bayesrecon.posteriors.r.r_objects import Place, PlaceWalk, RObjects
 from bayesrecon.posteriors.r.rstanarm_means import MEANS, means_of
-from bayesrecon.untrusted.size_limits import MAX_NAMES
+from bayesrecon.untrusted.names import MAX_NAMES
 
 LOG_DENSITY = "lp__"
 _COUNTERS = {".chain", ".iteration", ".draw"}  # columns of a table of draws that number them
