@@ -475,8 +475,8 @@ def _probabilities(outputs: np.ndarray) -> np.ndarray:
 # numbers in G distinguish a record from its mirror image and from records with other labels: the column of the
 # intercepts, which is s; along the slope's direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`; and
 # `G (v, -v'c)'`, v the direction of the features from the mean public record c, which is s times their distance from
-# it. Every public record is a hypothesis with slope s_i, predictor eta_i and a label. Given these, its features are
-# normal as among the public records of that label. So the numbers t are normal with
+# it and the sign of u's. Every public record is a hypothesis with slope s_i, predictor eta_i and a label. Given these,
+# its features are normal as among the public records of that label. So the numbers t are normal with
 #
 #     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 #
@@ -549,6 +549,8 @@ def certainty(
     eta, scores, y = design[subset] @ at.T, scores[subset], labels[subset]
     s = np.asarray(slopes(linear, eta, y)).reshape(-1, outputs)
     slopes_along = s @ left.T
+    if lengths is not None:  # a slope that is opposite to the direction belongs to features on the other side
+        slopes_along[:, -outputs:] *= np.where(s @ direction < 0, -1.0, 1.0)[:, None]
     weight = (kappa**2).sum(axis=1)
     freedom = max(float(weight.sum() ** 2 / (weight**2).sum()) - 1, 1.0)
     groups = y.astype(int) if linear.labels else np.zeros(len(eta), int)
