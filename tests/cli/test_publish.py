@@ -26,6 +26,7 @@ def test_what_is_refused(run, folder):
     one_line(run("publish", "draws.npz", "-o", "out"), "name it with --model")
     one_line(run(*ASKED, "--accept", "none"), "expected low, medium or high")
     one_line(run(*ASKED[:-1], "out/ledger.json"), "never keep the ledger beside a release")
+    one_line(run(*ASKED, "--epsilon", "1", "--delta", "1e-6"), "--epsilon needs --delta, --domain and --data")
     (folder / "out").mkdir()
     (folder / "out/mine.txt").write_text("")
     one_line(run(*ASKED), "it exists; name a new folder")
@@ -59,3 +60,14 @@ def test_draws_that_say_too_much_are_altered_or_refused(run, folder, still, monk
     else:
         assert "altered at random, once" in (folder / "out/data_availability.txt").read_text()
         assert read_contents(folder / "out/posterior.nc").draws.attributes["bayesrecon_sanitised"]
+
+
+@pytest.mark.slow
+def test_a_guarantee_stands_in_the_paragraph(run, folder):
+    ranges = ("--domain", "mom_iq=-2:6", "--domain", "kid_score=-1:5")
+    outcome = run(*ASKED, "--data", "private.npz", "--epsilon", "3", "--delta", "1e-6", *ranges)
+    assert outcome.code == 0, outcome.err
+    paragraph = (folder / "out/data_availability.txt").read_text()
+    assert "differentially private" in paragraph
+    assert "totals of all people" not in paragraph
+    assert (folder / "book/ledger.json").exists()

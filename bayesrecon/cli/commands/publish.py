@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bayesrecon.disclosure.sanitising.sanitise import Spends
     from bayesrecon.model import Model
     from bayesrecon.results.audit import Audit
+    from bayesrecon.results.guaranteed import Guaranteed
     from bayesrecon.results.sanitised import Sanitised
 
 _FILE, _REPORT, _PARAGRAPH = "posterior.nc", "confidential_report.html", "data_availability.txt"
@@ -44,7 +45,18 @@ def publish(
         float | None,
         typer.Option(help="If the draws have to be altered: their worth; by default the least that is supported."),
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="As of sanitise: largest total worth of the account.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Publish draws with differential privacy instead, as sanitise; needs --data and --domain."),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="With --epsilon: protect the values of a record; their number is public."),
+    ] = False,
+    budget: Annotated[
+        float | None, typer.Option(help="As of sanitise: largest total worth, or epsilon, of the account.")
+    ] = None,
     account: Annotated[str | None, typer.Option(help="As of sanitise: the data are about other people.")] = None,
     part: Annotated[str | None, typer.Option(help="As of sanitise: people who are in no other part.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="As of sanitise: file of what was released.")] = None,
@@ -56,7 +68,8 @@ def publish(
 
     The fit is audited with its model. Everything but the model's parameters is left out, and the copy is audited like
     any other file. If the draws themselves say too much, they are altered (`bayesrecon sanitise`), and these are
-    audited. A file is written only if its own audit is complete and has no finding above --accept.
+    audited. With --epsilon the file has draws of a posterior that knows its noise instead. A file is written only if
+    its own audit is complete and has no finding above --accept.
 
     Exit codes: 0 written; 1 refused, nothing is written or spent; 2 bad input.
     """
@@ -67,6 +80,8 @@ def publish(
         raise BayesreconError("publish needs the model behind the draws: name it with --model")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BayesreconError(f"--out {folder}: it exists; name a new folder")
+    if epsilon is not None and (data is None or delta is None or worth is not None):
+        raise BayesreconError("--epsilon needs --delta, --domain and --data, and does without --worth")
     book = ledger_apart(ledger, folder / _FILE)
 
     from bayesrecon.auditing.audit import audit
@@ -82,28 +97,30 @@ def publish(
     allowed = public_names(public or ())
     with args.working() as how, as_typed(TYPED):
         contents = read_leaves(source, progress=how["progress"])
-        run = partial(
-            audit, data=data, remedies=False, public=allowed, key=how["key"], progress=how["progress"], **knows
-        )
-        original = run(contents, chosen)
+        run = partial(audit, data=data, remedies=False, public=allowed, key=how["key"], progress=how["progress"])
+        original = run(contents, chosen, **knows)
         model = chosen or original.used
         if model is None:
             raise BayesreconError("publish needs the model behind the draws: name it with --model")
         console.say(f"the fit: {original.headline}")
         kept = clean(contents, original, named_to_keep(contents, model, allowed))
-        audit_copy: Callable[[Path], Audit] = partial(run, model=model)
-        content, judged = audited_copy(kept, Path(_FILE), audit_copy)
+        audit_copy: Callable[..., Audit] = partial(run, model=model)
+        content, judged = audited_copy(kept, Path(_FILE), partial(audit_copy, **knows))
         paragraph = _of_copy(judged)
         console.say(f"the cleaned copy: {judged.headline}")
         reason = _objection(judged, accept)
-        if reason is not None and judged.verdict != "incomplete":
+        if epsilon is not None or (reason is not None and judged.verdict != "incomplete"):
             spends: Spends = {"budget": budget, "account": account, "part": part, "ledger": book, "dry_run": dry_run}
-            altered = _altered(kept, model, data, worth, spends, audit_copy, accept)
+            if epsilon is not None:
+                domain = option_values.parse_domains(args.domain or ())
+                spends |= {"epsilon": epsilon, "delta": delta, "domain": domain, "replace": replace}
+            audit_altered = audit_copy if epsilon is not None else partial(audit_copy, **knows)
+            altered = _altered(kept, model, data, worth, spends, audit_altered, accept)
             reason = altered if isinstance(altered, str) else None
             if not isinstance(altered, str):
                 (content, judged), sanitised = altered
                 console.say(f"the altered draws: {judged.headline}")
-                paragraph = f"{sanitised.sentence} {_of_copy(judged)}"
+                paragraph = f"{sanitised.sentence} {_of_copy(judged, guaranteed=epsilon is not None)}"
     if reason is not None:
         console.say(f"refused, and nothing was spent: {reason}")
         raise typer.Exit(_REFUSED)
@@ -144,8 +161,9 @@ def _altered(
     spends: "Spends",
     audit_copy: "Callable[[Path], Audit]",
     accept: str,
-) -> "tuple[Copy, Sanitised] | str":
-    """The altered draws as a file with its audit, or why they are refused. Refused ones spend nothing."""
+) -> "tuple[Copy, Sanitised | Guaranteed] | str":
+    """The altered draws, or those with a guarantee, as a file with its audit, or why they are refused. Refused ones
+    spend nothing."""
     from bayesrecon.auditing.fix import audited_copy
     from bayesrecon.disclosure.sanitising.sanitise import sanitise
     from bayesrecon.disclosure.sanitising.supported import UnsupportedWorthError
@@ -153,12 +171,13 @@ def _altered(
 
     copies: list[Copy] = []
 
-    def judge(result: "Sanitised") -> None:
+    def judge(result: "Sanitised | Guaranteed") -> None:
         copies.append(audited_copy(named_draws(result.release).values, Path(_FILE), audit_copy, result.attributes))
         if (reason := _objection(copies[-1][1], accept)) is not None:
             raise _TooMuchError(f"of the altered draws {reason}; publish a table of what readers need, and audit that")
 
-    run: Any = partial(cast(Any, sanitise), draws, model=model, data=data, accept=judge, **cast(Any, spends))
+    source = None if "epsilon" in spends else draws
+    run: Any = partial(cast(Any, sanitise), source, model=model, data=data, accept=judge, **cast(Any, spends))
     try:
         try:
             result = run(worth=worth)
@@ -175,15 +194,17 @@ class _TooMuchError(BayesreconError):
     """The audit of altered draws has a finding above the accepted severity."""
 
 
-def _of_copy(judged: "Audit") -> str:
+def _of_copy(judged: "Audit", *, guaranteed: bool = False) -> str:
     """The audit in a sentence for the paper, which names no value."""
     from bayesrecon._version import __version__
 
     found = {"high": "findings of high severity", "medium": "findings of medium severity"}.get(
         judged.severity, "no finding above low severity"
     )
-    return (
+    told = (
         f"Before publication the file was audited with bayesrecon {__version__} under the model {judged.model}: "
-        f"{found} in {judged.draws} draws. The draws are not anonymous: totals of all people can be recovered "
-        "from them."
+        f"{found} in {judged.draws} draws."
     )
+    if guaranteed:
+        return told
+    return f"{told} The draws are not anonymous: totals of all people can be recovered from them."
