@@ -1,6 +1,7 @@
 """Attacks on a fit: a mode with its covariance, a table, a variational fit or a trained parameter."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Unpack, cast
@@ -310,6 +311,15 @@ def look_at_estimates(
             findings.append((replace(finding, title=title + exact, where=where), release.about))  # type: ignore[arg-type]
         untried += [replace(n, where=where) for n in stage.untried]
     return findings, untried
+
+
+def releases_of_estimates(contents: Contents) -> Iterator[tuple[str, Release]]:
+    """The places and releases of the tables of estimates in a file that determine totals."""
+    for one in contents.estimates:
+        if one.unsupported or one.covariance is None or one.values is None:
+            continue
+        with suppress(BayesreconError):  # the audit of the file says why there is none
+            yield one.where, _release_of(one)
 
 
 def _release_of(fit: Estimates) -> Release:

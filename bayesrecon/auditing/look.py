@@ -17,6 +17,8 @@ from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun, Thresholds
 
 if TYPE_CHECKING:
+    from bayesrecon.attacks.differences.gram import Gram
+    from bayesrecon.domains import Domain
     from bayesrecon.model import Model, Records
     from bayesrecon.releases import Release
 
@@ -43,6 +45,8 @@ class Asked:
         effort: how long.
         thresholds: what counts as severe.
         key: seed of everything random.
+        membership: which release contains whom, `{release or group: its disjoint groups}`.
+        several: whether there are several subjects, to be compared with one another.
     """
 
     knows: Mapping[str, Any] = field(default_factory=dict)
@@ -53,6 +57,8 @@ class Asked:
     effort: Effort = "quick"
     thresholds: Thresholds = field(default_factory=Thresholds)
     key: int = 0
+    membership: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    several: bool = False
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -93,19 +99,25 @@ class FitOptions(TypedDict, total=False):
     progress: Progress | None
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table and what may be published instead.
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Something of a subject that is compared with what other subjects release.
 
     Attributes:
-        release: the table.
-        n: number of records in its footer.
-        alternatives: `{remedy: function that makes the table}`.
+        name: name in findings.
+        release: a fit or a table; None for draws.
+        n: number of records, if it is printed.
+        alternatives: `(remedy, function that makes the release instead)`.
+        grams: totals of draws, computed where they were attacked.
+        domains: possible values of the fields of draws.
     """
 
-    release: "Release"
-    n: float | None
-    alternatives: Mapping[str, Callable[[], "Release"]]
+    name: str
+    release: "Release | None"
+    n: float | None = None
+    alternatives: "Sequence[tuple[str, Callable[[], Release]]]" = ()
+    grams: "Sequence[Gram]" = ()
+    domains: "Mapping[str, Domain]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +145,7 @@ class Fit:
         alternatives: remedies to try; None for those of `posteriors.coarser`.
         untried: attacks that cannot be tried.
         where: places that findings name instead of its own; empty for those.
+        n: number of records, if it is printed.
     """
 
     release: "Release | None"
@@ -140,6 +153,7 @@ class Fit:
     alternatives: "Sequence[tuple[str, Callable[[], Release]]] | None" = None
     untried: tuple[NotRun, ...] = ()
     where: tuple[str, ...] = ()
+    n: float | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +169,7 @@ class Look:
         asked: what the caller asks for.
         private: the private data, if given.
         fit: the fit, if it is one.
-        tables: tables to compare with one another.
+        together: what several subjects release, to compare with one another.
         drawn: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
@@ -170,7 +184,7 @@ class Look:
     asked: Asked = field(default_factory=Asked)
     private: Private | None = None
     fit: Fit | None = None
-    tables: Sequence[Table] = ()
+    together: Sequence[Released] = ()
     drawn: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)

@@ -11,6 +11,8 @@ from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.json_types import Json
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
+from bayesrecon.posteriors.printed.footer_lines import without_footer
+from bayesrecon.posteriors.printed.headers import SIGMA
 from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
@@ -38,6 +40,7 @@ class TableOptions(TypedDict, total=False):
     used: Model | None
     untried: tuple[NotRun, ...]
     alternatives: Alternatives
+    n: float | None
     files: tuple[Json, ...]
 
 
@@ -65,6 +68,7 @@ def table_to_audit(
         "name": titled(table, as_printed(table, column=options.get("column")).model) or "table",
         "model": model if isinstance(model, str) else model.name,
         "used": None if isinstance(model, str) else model,
+        "n": _records_of(table, options.get("column")),
     }
     if correlations is None:
         audit_options["untried"] = (
@@ -80,6 +84,13 @@ def table_to_audit(
             {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},
         )
     return release, audit_options
+
+
+def _records_of(source: object, column: str | None) -> float | None:
+    """The number of records in the footer of a table."""
+    lines, footer = without_footer(as_printed(source, column=column).frame)
+    counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
+    return counted[0] if counted is not None and counted[0] == counted[1] else None
 
 
 def _alternatives(

@@ -35,7 +35,7 @@ def audited(*tables, **options):
 
 
 def found(audit):
-    return next(f for f in audit if f.kind == "difference of tables")
+    return next(f for f in audit if f.kind == "difference of releases")
 
 
 def grams(*tables):
@@ -81,8 +81,8 @@ def test_a_response_that_was_corrected_is_not_named():
 
 def test_tables_without_a_relation_say_what_was_tried():
     audit = audited(table(slice(0, 45)), table(slice(45, 89)), remedies=False, domain={"age": (0, 120)})
-    assert (found(audit).severity, found(audit).title) == ("info", "no relation found between the tables")
-    assert found(audit).summary.startswith("1 pair and 0 triples of 2 tables have nearly as many records")
+    assert (found(audit).severity, found(audit).title) == ("info", "no relation found between the releases")
+    assert found(audit).summary.startswith("1 pair and 0 triples of 2 releases have nearly as many records")
 
 
 def test_other_units_are_refused_by_name():

@@ -49,6 +49,7 @@ class Between:
         sd: `(K,)`, standard deviations of the fields in the whole.
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
+        disagrees: shared fields whose totals do not agree with these records, and which were left out.
     """
 
     whole: str
@@ -62,6 +63,11 @@ class Between:
     sd: np.ndarray
     evidence: float
     open: tuple[str, ...] = field(default=())
+    disagrees: tuple[str, ...] = ()
+
+
+Term = tuple[float, Gram]
+"""A release and its factor in a combination: 1 for a whole, -1 for a part."""
 
 
 def between(
@@ -77,11 +83,7 @@ def between(
     Args:
         whole: the release with more records.
         parts: releases of disjoint subsets of its records.
-        fields: those to compare, all shared ones by default.
-        comparisons: number of combinations that are compared. The odds are required of all of them. None if the
-            relation is known, and not tested.
-        most: largest number of records.
-        key: seed.
+        fields, comparisons, most, key: as in `combined`.
 
     >>> from bayesrecon.attacks.differences.gram import gram_of
     >>> two = [((20.1852, 5e-5), (0.490695, 5e-7)), ((19.7264, 5e-5), (0.491053, 5e-7))]
@@ -92,11 +94,30 @@ def between(
     >>> found.count, found.estimate.round(2).tolist()
     (1, [50.3, 93.35])
     """
-    fields = shared(whole, parts) if fields is None else fields
-    if not fields:
-        return None
-    count = count_between(whole, parts)
-    if count is None or not 1 <= count <= most:
+    return combined([(1.0, whole), *((-1.0, part) for part in parts)], fields, comparisons, most, key)
+
+
+def combined(
+    terms: Sequence[Term],
+    fields: tuple[str, ...] | None = None,
+    comparisons: int | None = 1,
+    most: int = 9,
+    key: int = 0,
+) -> Between | None:
+    """The records whose totals are a combination of those of releases; None if these are not totals of a few records.
+
+    Args:
+        terms: the combination. The first release describes the records.
+        fields: those to compare, all shared ones by default.
+        comparisons: number of combinations that are compared. The odds are required of all of them. None if the
+            relation is known, and not tested.
+        most: largest number of records.
+        key: seed.
+    """
+    (_, whole), *others = terms
+    fields = shared(whole, [gram for _, gram in others]) if fields is None else fields
+    count = count_of(terms)
+    if not fields or count is None or not 1 <= count <= most:
         return None
     at = [whole.fields.index(f) for f in fields]
     mean, sd = (moment[at] for moment in whole.moments)
@@ -104,19 +125,21 @@ def between(
         return None
     totals, errors = whole.standardised(fields, mean, sd)
     correlation = totals[1:, 1:] / whole.matrix[0, 0]
-    for part in parts:
-        less, more = part.standardised(fields, mean, sd)
-        totals, errors = totals - less, errors + more
+    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
+    for factor, part in others:
+        more, its_errors = part.standardised(fields, mean, sd)
+        totals, errors = totals + factor * more, errors + factor**2 * its_errors
     sums = totals[np.triu_indices(len(totals))]
     if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
         gain = errors[0] / errors[0, 0]
         sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
     problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
-    records = sum(gram.matrix[0, 0] for gram in (whole, *parts))
+    records = sum(abs(factor) * gram.matrix[0, 0] for factor, gram in terms)
+    names = in_words(terms)
     apart = problem.evidence_of_many(records, count)
     least = -math.inf if comparisons is None else math.log(_ODDS * comparisons)
     if count > 1:
-        return _group(problem, whole, parts, fields, count, mean, sd, apart, least)
+        return _group(problem, names, fields, count, mean, sd, apart, least)
     v, covariance, misfit = problem.record()
     freedom = len(problem.difference) - len(v)
     evidence = problem.evidence(v, covariance, misfit) - apart
@@ -128,8 +151,7 @@ def between(
     half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
     return Between(
-        whole.name,
-        tuple(part.name for part in parts),
+        *names,
         1,
         fields,
         mean + sd * v,
@@ -142,12 +164,25 @@ def between(
     )
 
 
-def count_between(whole: Gram, parts: Sequence[Gram]) -> int | None:
-    """The difference of the numbers of records; 1 if that is possible and rounding leaves others; else None."""
-    if whole.n is not None and all(part.n is not None for part in parts):
-        return whole.n - sum(part.n or 0 for part in parts)
-    count = whole.matrix[0, 0] - sum(part.matrix[0, 0] for part in parts)
-    open_ = sum(float(np.abs(gram.columns[:, 0, 0]).sum()) for gram in (whole, *parts) if gram.n is None)
+def in_words(terms: Sequence[Term]) -> tuple[str, tuple[str, ...]]:
+    """What a combination adds, and the names of what it subtracts."""
+
+    def named(factor: float, gram: Gram) -> str:
+        return gram.name if abs(factor) == 1 else f"{abs(factor):.3g} {gram.name}"
+
+    added = " and ".join(named(*term) for term in terms if term[0] > 0)
+    return added, tuple(named(*term) for term in terms if term[0] < 0)
+
+
+def count_of(terms: Sequence[Term]) -> int | None:
+    """The number of records; 1 if that is possible and errors leave others; else None."""
+    if all(gram.n is not None for _, gram in terms):
+        count = sum(factor * (gram.n or 0) for factor, gram in terms)
+        return round(count) if abs(count - round(count)) < 1e-6 else None
+    if any(gram.protected for _, gram in terms):
+        return None
+    count, whole = sum(factor * gram.matrix[0, 0] for factor, gram in terms), terms[0][1]
+    open_ = sum(abs(factor) * gram.open for factor, gram in terms if gram.n is None)
     return 1 if abs(count - 1) <= open_ + 1e-6 and open_ < _CURVED * whole.matrix[0, 0] else None
 
 
@@ -174,8 +209,7 @@ def other_units(one: Gram, other: Gram) -> dict[str, float]:
 
 def _group(
     problem: "_Problem",
-    whole: Gram,
-    parts: Sequence[Gram],
+    names: tuple[str, tuple[str, ...]],
     fields: tuple[str, ...],
     count: int,
     mean: np.ndarray,
@@ -192,8 +226,7 @@ def _group(
     half = norm.isf(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
-    names = tuple(part.name for part in parts)
-    return Between(whole.name, names, count, fields, estimate, sd * half, *ends, sd, evidence)
+    return Between(*names, count, fields, estimate, sd * half, *ends, sd, evidence)
 
 
 class _Problem:

@@ -1,4 +1,4 @@
-"""A fit or a table of estimates that is published by itself, and several tables together."""
+"""A fit or a table of estimates that is published by itself, and several releases together."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
-    """Attack the fit, or the differences of the tables."""
+    """Attack the fit, or the differences of releases."""
     findings: list[Finding] = []
     notes: list[NotRun | str] = []
-    if look.tables:
-        from bayesrecon.auditing.several_tables import compare_tables
+    if look.together:
+        from bayesrecon.auditing.together import compare
 
-        findings, refused = compare_tables(look.tables, look.asked)
+        findings, refused = compare(look.together, look.asked)
         notes += refused
     if (fit := look.fit) is not None:
         from bayesrecon.auditing.fit_findings import attack_fit
