@@ -230,7 +230,6 @@ def _released(subject: Look) -> Iterator[Released]:
 def _of_release(release: "Release", name: str, n: float | None = None, alternatives: Any = None) -> Released:
     from bayesrecon.auditing.fit_findings import alternatives_of
 
-    release = replace(release, name=name)
     return Released(name, release, n, alternatives_of(release) if alternatives is None else alternatives)
 
 

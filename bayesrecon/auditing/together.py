@@ -44,6 +44,7 @@ _PASS = "audit each table by itself, and state what an attacker knows"
 def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], list[NotRun]]:
     """Findings on releases that they give only together, and what was not examined."""
     knows, key = cast(Knows, asked.knows), asked.key
+    released = _with_names(released)
     differences, refused, explained = _Differences(released, asked).findings()
     tables = [one.release for one in released if isinstance(one.release, StatedLimits)]
     findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained)
@@ -59,6 +60,23 @@ def of_draws(opened: Opened, name: str) -> Released:
     gram = None if problem is None else gram_of_problem(name, problem)
     domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
     return Released(name, None, grams=() if gram is None else (gram,), domains=domains)
+
+
+def _with_names(released: Sequence[Released]) -> list[Released]:
+    """The same with names that differ."""
+    names = [one.name or "release" for one in released]
+    unique = [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)
+    ]
+    return [
+        replace(
+            one,
+            name=name,
+            release=None if one.release is None else replace(one.release, name=name),
+            grams=[replace(gram, name=name) for gram in one.grams],
+        )
+        for one, name in zip(released, unique, strict=True)
+    ]
 
 
 class _Differences:
@@ -243,7 +261,9 @@ class _Differences:
             left = None
             if whole and all(parts):
                 left = between(whole[0], [part[0] for part in parts], one.fields, None, self.most, self.asked.key)
-            if left is None or not _known(left):
+            if left is None:
+                yield Remedy(f"{everywhere}: this attack then states nothing of these records")
+            elif not _known(left):
                 yield Remedy(f"{everywhere}: the errors of all values are then above 1 standard deviation")
             else:
                 i = int(np.argmin(left.half / left.sd))

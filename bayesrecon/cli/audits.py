@@ -90,28 +90,47 @@ def public_names(names: "Sequence[str]") -> tuple[str, ...]:
     return tuple(result)
 
 
-def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":
-    """The audits to show after Ctrl-C. Files that were not audited count as not run.
+def members_of(path: "Path | None") -> dict[str, list[str]]:
+    """Which file or group consists of which disjoint groups, by lines WHOLE,PART."""
+    import csv
+
+    from bayesrecon.errors import BayesreconError
+
+    found: dict[str, list[str]] = {}
+    if path is None:
+        return found
+    try:
+        lines = [[cell.strip() for cell in line] for line in csv.reader(path.read_text(encoding="utf-8").splitlines())]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BayesreconError(f"--membership {path}: cannot be read ({type(error).__name__})") from None
+    for number, line in enumerate(lines, 1):
+        if not any(line) or line[0].startswith("#"):
+            continue
+        if len(line) != 2 or not all(line):
+            raise BayesreconError(f"--membership {path}, line {number}: expected WHOLE,PART")
+        found.setdefault(line[0], []).append(line[1])
+    if not found:
+        raise BayesreconError(f"--membership {path}: expected lines WHOLE,PART, and there are none")
+    return found
+
+
+def so_far(done: "Audit | None", stop: KeyboardInterrupt) -> "Audit":
+    """The audit to show after Ctrl-C.
 
     Args:
-        done: completed audits.
-        current: audit of the file whose cleaned copy was being audited; None at other times.
+        done: the audit of the file whose cleaned copy was being audited; None at other times.
         stop: the interruption. It is raised again if there is nothing to show.
-        sources: the file that was being audited, and the remaining ones.
     """
     from bayesrecon.results.findings import NotRun
 
     partial: Audit | None = getattr(stop, "so_far", None)
-    if current is not None:
-        partial = current if partial is None else current.with_fixed(partial)
-        remaining = ["the cleaned copy", *sources[1:]]
-    else:
-        remaining = sources if partial is None else sources[1:]
-    audits = [*done, *([] if partial is None else [partial])]
-    if not audits:
-        raise stop
-    missing = tuple(NotRun(name, "the audit was interrupted", "run it again and let it end") for name in remaining)
-    return [*audits[:-1], replace(audits[-1], not_run=(*audits[-1].not_run, *missing))]
+    if done is None:
+        if partial is None:
+            raise stop
+        return partial
+    whole = done if partial is None else done.with_fixed(partial)
+    missing = NotRun("the cleaned copy", "the audit was interrupted", "run it again and let it end")
+    return replace(whole, not_run=(*whole.not_run, missing))
 
 
 def finish(

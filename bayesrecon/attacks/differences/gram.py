@@ -1,8 +1,8 @@
 """Gram matrices: the totals of records `(1, x, y)` that a release determines, with their errors.
 
-Every release with equations of its data determines totals (`released.grams_of`). A table without correlations has no
-such equations, but for a Gaussian regression with one covariate its numbers are the same totals in other coordinates:
-with coefficients b `(p,)` and their covariance V, residual standard error s and n records, the design Z = (1, x) has
+Every release with equations of its data determines totals (`released.grams_of`). For least squares they are its numbers
+in other coordinates. With coefficients b `(p,)` and their covariance V, residual standard error s and n records, the
+design Z = (1, x) has
 
     Z'Z = s^2 V^-1,    Z'y = Z'Z b,    y'y = (n - p) s^2 + b' Z'Z b.
 
@@ -152,6 +152,24 @@ def gram_of(
         i, j = np.tril_indices(p, -1)
         correlation[:, i, j] = correlation[:, j, i] = related
     covariance = correlation * se[:, :, None] * se[:, None, :]
+    return moved_gram(name, tuple(fields), b, covariance, s, n, 2 * step / half)
+
+
+def moved_gram(
+    name: str,
+    fields: tuple[str, ...],
+    b: np.ndarray,
+    covariance: np.ndarray,
+    s: np.ndarray,
+    n: float | None,
+    stretch: np.ndarray,
+) -> Gram | None:
+    """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them.
+
+    Args:
+        b, covariance, s: `(1 + 2 B, p)`, `(1 + 2 B, p, p)` and `(1 + 2 B,)`.
+        stretch: `(B,)`, the distance of the two moved ones in units of the error.
+    """
     try:
         np.linalg.cholesky(covariance[0])
         design = np.linalg.inv(covariance) * s[:, None, None] ** 2
@@ -166,5 +184,5 @@ def gram_of(
     if not np.isfinite(matrices).all():
         return None
     up, down = np.split(matrices[1:], 2)
-    columns = (up - down) / (2 * step / half)[:, None, None]
-    return Gram(name, tuple(fields), matrices[0], columns, None).counted(n)
+    columns = (up - down) / stretch[:, None, None]
+    return Gram(name, fields, matrices[0], columns, None).counted(n)

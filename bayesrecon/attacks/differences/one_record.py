@@ -24,7 +24,7 @@ from bayesrecon.attacks.differences.gram import Gram
 
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
-_ODDS = 1e3  # evidence against different people, for each comparison
+_ODDS = 200.0  # evidence against different people, for each comparison
 _SAMPLES = 1000  # pairs w, u of each alternative
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
 _SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
@@ -202,7 +202,7 @@ def other_units(one: Gram, other: Gram) -> dict[str, float]:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.divide(first, second)
         factor = max(ratio[1], 1 / ratio[1]) if ratio[1] > 0 else math.nan
-        if factor > _UNIT and abs(ratio[0] / ratio[1] - 1) < 0.1:
+        if factor > _UNIT and abs(math.log(max(ratio[0] / ratio[1], 1e-9))) < 0.1 * max(math.log(factor), 1.0):
             found[name] = float(ratio[1])
     return found
 

@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 
-from bayesrecon.attacks.differences.gram import Gram, gram_of
+from bayesrecon.attacks.differences.gram import ARITHMETIC, STEP, Gram, gram_of, moved_gram
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.statistics import components
 from bayesrecon.estimation.totals import SampledTotals, totals_of
 from bayesrecon.knowledge import Knows
+from bayesrecon.posteriors.approximated.normal import order_of
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import EQUATIONS, Release, StatedLimits
+from bayesrecon.releases import EQUATIONS, Derived, Release, StatedLimits
 
 _MOST_FIELDS = 20  # whose squares and products are compared
 
@@ -37,8 +38,13 @@ def grams_of(
         return _of_table(release, n, (low, high))
     if not isinstance(release, EQUATIONS):
         return []
-    gram = gram_of_problem(release.name, solve_release(release, **(knows or {})))
-    gram = None if gram is None else gram.counted(n)
+    noise = getattr(release, "noise", None)
+    sampled = noise is not None and bool(np.asarray(noise.normal).any())
+    if isinstance(release, Derived) and release.about.name == "ols" and settings["intercept"] and not sampled:
+        gram = _of_least_squares(release, n)
+    else:
+        gram = gram_of_problem(release.name, solve_release(release, **(knows or {})))
+        gram = None if gram is None else gram.counted(n)
     return [] if gram is None else [gram]
 
 
@@ -55,6 +61,26 @@ def _of_table(release: StatedLimits, n: float | None, limits: tuple[float, float
     numbers = table.coefficients, table.errors, table.scale
     found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
     return [gram for gram in found if gram is not None]
+
+
+def _of_least_squares(release: Derived, n: float | None) -> Gram | None:
+    """The totals in closed form, which is exact in all units."""
+    model = release.about
+    phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
+    fields = (*model.settings["covariates"], model.settings["response"])
+    d, p = model.dimension, len(fields)
+    half = np.zeros((len(phi), 0)) if noise is None else np.asarray(noise.bounded)
+    half = np.column_stack([half, np.diag(ARITHMETIC * np.abs(phi))])
+    size = np.maximum(np.abs(half) / np.maximum(np.abs(phi), 1e-300)[:, None], 0.0).max(axis=0)
+    stretch = np.maximum(1.0, STEP / np.maximum(size, 1e-300)) * (size > 0)
+    moved = phi + np.concatenate([np.zeros((1, len(phi))), (half * stretch).T, -(half * stretch).T])
+    factor = np.zeros((len(moved), d, d))
+    factor[:, *np.tril_indices(d)] = moved[:, d:]
+    back = np.argsort(order_of(model))
+    factor = factor[:, back]
+    covariance = factor @ factor.transpose(0, 2, 1)
+    distances = 2 * np.where(stretch, stretch, 1.0)
+    return moved_gram(release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, distances)
 
 
 def gram_of_problem(name: str, problem: Problem) -> Gram | None:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import Announced, check_writable, finish, public_names, so_far
+from bayesrecon.cli.audits import Announced, check_writable, finish, members_of, public_names, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.auditing.effort import Effort
+    from bayesrecon.json_types import Json
     from bayesrecon.model import Model
     from bayesrecon.posteriors.draws import Draws
     from bayesrecon.results.audit import Audit
@@ -81,6 +81,13 @@ def audit(
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, some remedies are only predicted; full: measure all remedies.")
     ] = "quick",
+    membership: Annotated[
+        Path | None,
+        typer.Option(
+            help="Which of several files contains whom: a .csv file with a line WHOLE,PART for each disjoint part, "
+            "where both are files or names of groups. Groups that follow from combinations are reported."
+        ),
+    ] = None,
 ) -> None:
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
@@ -90,8 +97,8 @@ def audit(
     A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
     model of your own. results.json of ACRO needs no model.
 
-    Several CmdStan .csv files are the chains of one fit. Other files are audited one by one. Saved models are parsed,
-    never loaded.
+    Several CmdStan .csv files are the chains of one fit. Other files, and those of a folder, are audited one by one and
+    together: records that are in one and not in others are reported. Saved models are parsed, never loaded.
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
@@ -103,13 +110,13 @@ def audit(
         raise BayesreconError("--keep, --keep-draws and --digits need --fix FILE")
     row = "" if rows is None else "draws" if rows else "records"
 
-    from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
     from bayesrecon.auditing.folders import is_archive, is_folder
     from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
+    from bayesrecon.models.estimators import ESTIMATORS
     from bayesrecon.posteriors.contents import decided
     from bayesrecon.posteriors.leaves import read_leaves
     from bayesrecon.posteriors.printed.acro import is_acro
@@ -121,9 +128,8 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
-        finish(
-            args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on, show_values=show_values
-        )
+        options = {"membership": members_of(membership), "remedies": remedies and effort_of(effort)}
+        finish(args, _table(args, files, threshold, options), html, fail_on, show_values=show_values)
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -132,18 +138,22 @@ def audit(
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     if settings and args.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
-    chosen = inputs.load_model(args.model, settings, files) if args.model else None
+    chosen: Model | str | None = args.model
+    if args.model is not None and (
+        args.model not in ESTIMATORS or settings
+    ):  # those are models of the tables among them
+        chosen = inputs.load_model(args.model, settings, files)
     sources, default = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
     chosen = chosen or default
     if args.power is not None:
-        if chosen is None:
+        if chosen is None or isinstance(chosen, str):
             raise BayesreconError("--power needs a model: name it with --model")
         chosen = inputs.at_power(chosen, args.power)
     if args.known is not None and chosen is None:
         raise BayesreconError("--known needs a model: name it with --model")
-    knows = inputs.knowledge_of(args, chosen)
+    knows = inputs.knowledge_of(args, None if isinstance(chosen, str) else chosen)
     interrupted, used, named = False, chosen, (set[str](), set[str]())
     with args.working() as how:
         run_audit = partial(
@@ -156,40 +166,36 @@ def audit(
             thresholds=Thresholds(small_count=threshold),
             key=how["key"],
         )
-        announced = Announced(how["progress"])
-        results: list[Audit] = []
-        for i, source in enumerate(sources):
-            result = None
-            try:
+        announced, result = Announced(how["progress"]), None
+        try:
+            if fix is None:
+                read = [read_leaves(s, trusted=True) for s in sources] if args.trusted else sources
+                one = read[0] if len(read) == 1 else read
+                result = run_audit(one, chosen, progress=announced, membership=members_of(membership))
+            else:
+                (source,) = sources
                 several = isinstance(source, str) and (is_folder(source) or is_archive(source))
                 if several or is_cmdstan_approximation(source) or is_acro(source):
-                    if fix is not None:
-                        raise BayesreconError("--fix needs a file of draws, and this is not one")
-                    results.append(run_audit(source, chosen, progress=announced))
-                    continue
+                    raise BayesreconError("--fix needs a file of draws, and this is not one")
                 contents = read_leaves(source, progress=how["progress"], trusted=args.trusted)
                 contents = contents if chosen is not None else decided(contents, row)
-                if fix is not None:
-                    used = chosen or stored_model_of(contents)[0]
-                    named = named_to_keep(contents, used, (*(keep or ()), *allowed))
+                used = chosen or stored_model_of(contents)[0]
+                named = named_to_keep(contents, used, (*(keep or ()), *allowed))
                 result = run_audit(contents, chosen, progress=announced)
-                if fix is not None:
-                    draws = clean(contents, result, named, draws=keep_draws, digits=digits)
-                    console.say("auditing the cleaned copy before it is written")
-                    audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
-                    result = result.with_fixed(write_audited(draws, fix, audit_copy))
-                    console.wrote(fix)
-            except KeyboardInterrupt as stop:
-                results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
-                break
-            results.append(result)
-    finish(args, merge(results), html, fail_on, interrupted, show_values)
+                draws = clean(contents, result, named, draws=keep_draws, digits=digits)
+                console.say("auditing the cleaned copy before it is written")
+                audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
+                result = result.with_fixed(write_audited(draws, fix, audit_copy))
+                console.wrote(fix)
+        except KeyboardInterrupt as stop:
+            result, interrupted = so_far(result, stop), True
+    finish(args, result, html, fail_on, interrupted, show_values)
 
 
 COMMAND = audit
 
 
-def _table(args: Arguments, files: list[str], remedies: "bool | Effort", threshold: int) -> "Audit":
+def _table(args: Arguments, files: list[str], threshold: int, options: "Json") -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knowledge_of, table_of
@@ -210,7 +216,7 @@ def _table(args: Arguments, files: list[str], remedies: "bool | Effort", thresho
             correlations=correlations[0] if len(correlations) == 1 else correlations,
             formula=args.formula,
             column=column or None,
-            remedies=remedies,
+            **options,
             thresholds=Thresholds(small_count=threshold),
             **how,
         )
