@@ -22,11 +22,12 @@ from bayesrecon.auditing.stage import INCALCULABLE
 from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release, StatedLimits
+from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.results.told import values_in
@@ -46,7 +47,7 @@ def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], 
     knows, key = cast(Knows, asked.knows), asked.key
     released = _with_names(released)
     differences, refused, explained = _Differences(released, asked).findings()
-    tables = [one.release for one in released if isinstance(one.release, StatedLimits)]
+    tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
     findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained)
     if findings:
         differences = [f for f in differences if f.severity != "info"]
@@ -120,10 +121,7 @@ class _Differences:
     def _of(self, release: Release, n: float | None) -> list[Gram]:
         if any(self.knows.get(name) not in (None, "none", False) for name in ("fit_weights", "offset")):
             return []
-        knows, covariates = of_model(self.knows, release.about), release.about.settings.get("covariates", ())
-        limits = _domains(release, self.knows)
-        low, high = (-math.inf, math.inf) if len(covariates) != 1 else _ends(limits[covariates[0]])
-        return grams_of(release, self.asked.knows.get("total") if n is None else n, low, high, knows)
+        return grams_of(release, self.asked.knows.get("total") if n is None else n, of_model(self.knows, release.about))
 
     def _coarser(self, name: str, action: str) -> Sequence[Gram]:
         one = self.by_name[name]
@@ -170,7 +168,7 @@ class _Differences:
     def _inside(self, one: Between) -> bool:
         """Whether a person can have such values."""
         for name, value, half in zip(one.fields, one.estimate, one.half, strict=True):
-            low, high = _ends(self._domain(name))
+            low, high = self._domain(name).ends
             if not low - 2 * half <= value <= high + 2 * half:
                 return False
         return True
@@ -241,7 +239,7 @@ class _Differences:
         if one.count == 1 or not (domain.levels or domain.kind == "integer"):
             return ""
         step = min(np.diff(sorted(domain.levels)), default=1.0) if domain.levels else 1.0
-        ends = [end for end in _ends(domain) if abs(one.estimate[i] - end) + one.half[i] < step / one.count]
+        ends = [end for end in domain.ends if abs(one.estimate[i] - end) + one.half[i] < step / one.count]
         return f"{one.fields[i]} {ends[0]:g}" if ends else ""
 
     def _tried(self, one: Between, names: Sequence[str]) -> Iterator[Remedy]:
@@ -275,10 +273,6 @@ def _domains(release: Release, knows: Mapping[str, object]) -> dict[str, Domain]
     return {name: field.domain for name, field in stated.items()}
 
 
-def _ends(domain: Domain) -> tuple[float, float]:
-    return (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
-
-
 def _known(one: Between) -> list[int]:
     """Positions of the fields about which something is known: the error is below the standard deviation of all."""
     return [i for i in range(len(one.fields)) if one.half[i] / Z95 < one.sd[i]]
@@ -298,14 +292,8 @@ def _number(value: float, half: float) -> str:
 
 
 def _also(one: Between, known: Sequence[int]) -> str:
-    """The interval under the alternatives, in words."""
-    ranges = ", ".join(f"{one.fields[i]} {_range(one.lower[i], one.upper[i])}" for i in known)
-    return f"if a value of another record was corrected as well, or another record exchanged, {values_in(ranges)}"
-
-
-def _range(low: float, high: float) -> str:
-    digits = max(math.ceil(math.log10(max(abs(low), abs(high), 1e-300) / max(high - low, 1e-300))) + 2, 3)
-    return f"{low:.{min(digits, 9)}g} to {high:.{min(digits, 9)}g}"
+    words, ranges = one.alternatives([one.fields[i] for i in known])
+    return f"{words}, {values_in(ranges)}"
 
 
 def _nothing(result: Search, count: int) -> Finding:

@@ -23,6 +23,7 @@ ARITHMETIC = 1e-13
 """Relative error of numbers with all digits."""
 STEP = 1e-7
 """Relative step of finite differences for such numbers."""
+_SINGLE = 6e-8  # largest relative rounding error in single precision
 _WHOLE = 0.5  # error of n, below which one whole number is left
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
@@ -88,7 +89,12 @@ class Gram:
         matrix = change @ self.matrix[np.ix_(at, at)] @ change.T
         rows = np.triu_indices(len(at))
         every = self.columns if self.noise is None else np.concatenate([self.columns, math.sqrt(3) * self.noise])
-        effects = (change @ every[:, at][:, :, at] @ change.T)[:, *rows]
+        # Data in single precision: each total is a sum of numbers that may have been rounded.
+        single = np.zeros((len(rows[0]), *matrix.shape))
+        each = np.arange(len(single))
+        rounded = _SINGLE * np.abs(self.matrix[np.ix_(at, at)][rows]) / math.sqrt(self.matrix[0, 0])
+        single[each, *rows] = single[each, *rows[::-1]] = rounded
+        effects = (change @ np.concatenate([every[:, at][:, :, at], single]) @ change.T)[:, *rows]
         covariance = effects.T @ effects / 3
         values = matrix[rows]
         if self.n is not None and covariance[0, 0] > (_ROUNDED * self.n) ** 2:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtri
 
 from bayesrecon.attacks.differences.gram import Gram
 
@@ -64,6 +64,17 @@ class Between:
     evidence: float
     open: tuple[str, ...] = field(default=())
     disagrees: tuple[str, ...] = ()
+
+    def alternatives(self, fields: Sequence[str]) -> tuple[str, str]:
+        """The alternatives of the second interval, and this interval of fields, in words."""
+        at = [self.fields.index(name) for name in fields]
+        ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
+        return "if a value of another record was corrected as well, or another record exchanged", ranges
+
+
+def _range(low: float, high: float) -> str:
+    digits = max(math.ceil(math.log10(max(abs(low), abs(high), 1e-300) / max(high - low, 1e-300))) + 2, 3)
+    return f"{low:.{min(digits, 9)}g} to {high:.{min(digits, 9)}g}"
 
 
 Term = tuple[float, Gram]
@@ -143,12 +154,12 @@ def combined(
     v, covariance, misfit = problem.record()
     freedom = len(problem.difference) - len(v)
     evidence = problem.evidence(v, covariance, misfit) - apart
-    if comparisons is not None and (chi2.sf(misfit, freedom) < _REJECTED or evidence < least):
+    if comparisons is not None and (chdtrc(freedom, misfit) < _REJECTED or evidence < least):
         return None
     alone = np.sqrt(np.diag(problem.errors)[: len(v)])
     if (alone > _COARSE).any():  # squares may then have several solutions, and sums have one
         v, covariance = problem.difference[: len(v)], problem.errors[: len(v), : len(v)]
-    half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
+    half = -ndtri(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
     return Between(
         *names,
@@ -223,7 +234,7 @@ def _group(
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
     k = len(fields)
-    half = norm.isf(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
+    half = -ndtri(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
     return Between(*names, count, fields, estimate, sd * half, *ends, sd, evidence)
@@ -343,7 +354,7 @@ class _Problem:
             if not weights.sum() > _EXCLUDED * _SAMPLES:
                 continue
             open_.append("exchanged" if band is None else "corrected")
-            error = norm.isf(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+            error = -ndtri(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
             low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
             lower, upper = np.minimum(lower, low), np.maximum(upper, high)
         return lower, upper, tuple(dict.fromkeys(open_))

@@ -1,61 +1,65 @@
 """Gram matrices of releases: the totals that the equations of any release determine, and those of a table without."""
 
 import math
+from functools import singledispatch
 
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import ARITHMETIC, STEP, Gram, gram_of, moved_gram
 from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.estimation.error_laws import SAMPLED
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.statistics import components
 from bayesrecon.estimation.totals import SampledTotals, totals_of
-from bayesrecon.knowledge import Knows
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.posteriors.approximated.normal import order_of
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import EQUATIONS, Derived, Release, StatedLimits
+from bayesrecon.releases import Derived, Release, StatedLimits
 
 _MOST_FIELDS = 20  # whose squares and products are compared
 
 
 @in_float64
 def grams_of(
-    release: Release, n: float | None = None, low: float = -math.inf, high: float = math.inf, knows: Knows | None = None
+    release: Release,
+    n: float | None = None,
+    knows: Knows | None = None,
+    solved: Problem | None = None,
 ) -> list[Gram]:
     """The Gram matrices that a release determines: none, one, or two that differ in the sign of a covariate's mean.
 
     Args:
         release: any release.
         n: number of records, if the release does not tell.
-        low, high: limits of the covariate, which may tell the sign where correlations were not released.
-        knows: what an attacker knows.
+        knows: what an attacker knows. A covariate's domain may tell the sign where correlations were not released.
+        solved: the solved release, if it is there.
     """
     settings = release.about.settings
     if settings.get("offset") or settings.get("fit_weights"):
         return []
-    if isinstance(release, StatedLimits):
-        return _of_table(release, n, (low, high))
-    if not isinstance(release, EQUATIONS):
-        return []
-    noise = getattr(release, "noise", None)
-    sampled = noise is not None and bool(np.asarray(noise.normal).any())
-    if isinstance(release, Derived) and release.about.name == "ols" and settings["intercept"] and not sampled:
-        gram = _of_least_squares(release, n)
-    else:
-        gram = gram_of_problem(release.name, solve_release(release, **(knows or {})))
-        gram = None if gram is None else gram.counted(n)
+    return _grams(release, n, knows or {}, solved)
+
+
+@singledispatch
+def _grams(release: Release, n: float | None, knows: Knows, solved: Problem | None) -> list[Gram]:
+    """The totals that the equations of a release determine."""
+    gram = gram_of_problem(release.name, solved or solve_release(release, **knows))
+    gram = None if gram is None else gram.counted(n)
     return [] if gram is None else [gram]
 
 
-def _of_table(release: StatedLimits, n: float | None, limits: tuple[float, float]) -> list[Gram]:
+@_grams.register
+def _of_table(release: StatedLimits, n: float | None, knows: Knows, solved: Problem | None) -> list[Gram]:
     table, settings = release.limits, release.about.settings
     if release.about.name != "ols" or not settings["intercept"] or not isinstance(table, Coded) or table.scale is None:
         return []
     counted = table.footer.records(len(table.coefficients))
     if counted is not None:
         n = counted[0] if counted[0] == counted[1] else n
-    low, high = limits
+    known = check_knowledge(release.about, **knows).fields
+    low, high = (-math.inf, math.inf) if len(known) != 2 else known[settings["covariates"][0]].domain.ends
     signs = [1.0] if low >= 0 or len(table.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
     fields = (*settings["covariates"], settings["response"])
     numbers = table.coefficients, table.errors, table.scale
@@ -63,10 +67,13 @@ def _of_table(release: StatedLimits, n: float | None, limits: tuple[float, float
     return [gram for gram in found if gram is not None]
 
 
-def _of_least_squares(release: Derived, n: float | None) -> Gram | None:
-    """The totals in closed form, which is exact in all units."""
-    model = release.about
-    phi, noise = np.asarray(release.theta)[0], getattr(release, "noise", None)
+@_grams.register
+def _of_estimates(release: Derived, n: float | None, knows: Knows, solved: Problem | None) -> list[Gram]:
+    """Those of least squares in closed form, which is exact in all units."""
+    model, noise, phi = release.about, getattr(release, "noise", None), np.asarray(release.theta)[0]
+    sampled = noise is not None and bool(np.asarray(noise.normal).any())
+    if model.name != "ols" or not model.settings["intercept"] or sampled:
+        return _grams.dispatch(Release)(release, n, knows, solved)
     fields = (*model.settings["covariates"], model.settings["response"])
     d, p = model.dimension, len(fields)
     half = np.zeros((len(phi), 0)) if noise is None else np.asarray(noise.bounded)
@@ -80,7 +87,8 @@ def _of_least_squares(release: Derived, n: float | None) -> Gram | None:
     factor = factor[:, back]
     covariance = factor @ factor.transpose(0, 2, 1)
     distances = 2 * np.where(stretch, stretch, 1.0)
-    return moved_gram(release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, distances)
+    gram = moved_gram(release.name, fields, moved[:, :p], covariance[:, :p, :p], moved[:, p], n, distances)
+    return [] if gram is None else [gram]
 
 
 def gram_of_problem(name: str, problem: Problem) -> Gram | None:
@@ -129,10 +137,9 @@ def _errors(totals: SampledTotals, problem: Problem, at: list[int]) -> tuple[np.
     """Errors of totals: columns with coefficients in [-1, 1], and with standard normal ones, each a row `(k, q)`."""
     unseen = np.sqrt(np.mean(totals.unseen**2, axis=0)) if totals.unseen.size else np.zeros(len(totals.rounding))
     bounded = np.diag(np.maximum(totals.rounding, unseen)[at])
-    if problem.release.temperature == 0:
-        if totals.errors is None:
-            return bounded, np.zeros((0, len(at)))
-        errors = totals.errors
+    if (errors := totals.errors) is None and totals.law is not SAMPLED:
+        return bounded, np.zeros((0, len(at)))
+    if errors is not None:
         return np.concatenate([bounded, errors.bounded[at].T, errors.rule[at].T]), errors.normal[at].T
     embedding = problem.solved.embedding
     chosen = np.eye(len(totals.rounding))[:, at]

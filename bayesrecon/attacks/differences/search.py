@@ -13,7 +13,9 @@ import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between, combined, count_of, other_units, shared
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
+from bayesrecon.results.row import Row
 
 Signed = Sequence[Gram]
 """The possible Gram matrices of one release: one, or two that differ in the sign of a mean."""
@@ -92,6 +94,33 @@ def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, k
     without = [(f, between(whole, parts, tuple(x for x in every if x != f), comparisons, most, key)) for f in every]
     related = [replace(one, disagrees=(f,)) for f, one in without if one is not None]
     return max(related, key=lambda one: one.evidence, default=None)
+
+
+def rows_between(found: Sequence[Between]) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Rows on records between releases, and the conditions under which they hold.
+
+    The interval of a single record also covers that another one was corrected or exchanged.
+    """
+    rows: list[Row] = []
+    conditions: list[str] = []
+    for one in found:
+        less = f"{one.whole} less {' and '.join(one.parts)}"
+        rows.append(Row(f"n({less})", float(one.count), 0.0, one.count, one.count, None, 1.0, "determined"))
+        for i, name in enumerate(one.fields):
+            se, what = float(one.half[i] / Z95), name if one.count == 1 else f"mean({name})"
+            ends = float(one.lower[i]), float(one.upper[i])
+            if se < one.sd[i]:
+                rows.append(Row(f"{what}({less})", float(one.estimate[i]), se, *ends, None, 1.0, "determined"))
+            else:
+                rows.append(Row(f"{what}({less})"))
+        left = f", and the totals of {', '.join(one.disagrees)} differ by more" if one.disagrees else ""
+        holds = "differ by one record" if one.count == 1 else f"differ by {one.count} records"
+        conditions.append(
+            f"the releases are not of the same records: this is what {less} leaves, if they {holds} and nothing "
+            f"else{left}; intervals of a single record also hold if a value of another one was corrected, or another "
+            "one exchanged"
+        )
+    return tuple(rows), tuple(conditions)
 
 
 Contains = Mapping[str, Sequence[str]]
