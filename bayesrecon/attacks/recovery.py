@@ -13,6 +13,7 @@ from bayesrecon.attacks.choice import suited
 from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import rows_between, search
+from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.divergence.joint import JointEmbedding
 from bayesrecon.divergence.metrics import Metric
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
@@ -173,7 +174,8 @@ def _apart(releases: list[Release], problems: Sequence[Problem | None], knows: K
     for i, (release, problem) in enumerate(zip(releases, problems, strict=True)):
         name = f"{release.name} ({i + 1})" if names.count(release.name) > 1 else release.name
         own = of_model(knows, release.about)
-        found = grams_of(replace(release, name=name), knows.get("total"), own, problem)
+        solve = None if problem is None else lambda one, _, problem=problem: gram_of_problem(one.name, problem)
+        found = grams_of(replace(release, name=name), knows.get("total"), own, solve)
         grams.append([] if not found or found[0].protected else found)
     between = search(grams).found
     if not between:

@@ -222,9 +222,13 @@ def _released(subject: Look) -> Iterator[Released]:
         for where, release in releases_of_estimates(contents):
             yield _of_release(release, name if len(contents.estimates) == 1 else f"{name}: {where}")
     if subject.drawn is not None and subject.asked.several:
-        from bayesrecon.auditing.together import of_draws
+        from bayesrecon.attacks.differences.solved import gram_of_problem
 
-        yield of_draws(subject.drawn, name)
+        outcome = subject.drawn.attacked.outcome
+        problem = None if isinstance(outcome, Exception) else outcome[0]
+        gram = None if problem is None else gram_of_problem(name, problem)
+        domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
+        yield Released(name, None, grams=() if gram is None else (gram,), domains=domains)
 
 
 def _of_release(release: "Release", name: str, n: float | None = None, alternatives: Any = None) -> Released:

@@ -11,12 +11,12 @@ import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
-from bayesrecon.attacks.differences.released import gram_of_problem, grams_of
+from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, of_members, search
+from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.auditing.effort import budget_of
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.look import Asked, Released
-from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.stage import INCALCULABLE
 from bayesrecon.diagnostics import Z95
@@ -24,7 +24,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
-from bayesrecon.estimation.recovered import recovered
+from bayesrecon.estimation.recovered import recovered, solve_release
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
@@ -54,13 +54,8 @@ def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], 
     return [*differences, *findings], [*refused, *untried]
 
 
-def of_draws(opened: Opened, name: str) -> Released:
-    """The totals that draws determine, from the attack on them."""
-    outcome = opened.attacked.outcome
-    problem = None if isinstance(outcome, Exception) else outcome[0]
-    gram = None if problem is None else gram_of_problem(name, problem)
-    domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
-    return Released(name, None, grams=() if gram is None else (gram,), domains=domains)
+def _solved(release: Release, knows: Knows) -> Gram | None:
+    return gram_of_problem(release.name, solve_release(release, **knows))
 
 
 def _with_names(released: Sequence[Released]) -> list[Released]:
@@ -121,7 +116,8 @@ class _Differences:
     def _of(self, release: Release, n: float | None) -> list[Gram]:
         if any(self.knows.get(name) not in (None, "none", False) for name in ("fit_weights", "offset")):
             return []
-        return grams_of(release, self.asked.knows.get("total") if n is None else n, of_model(self.knows, release.about))
+        n = self.asked.knows.get("total") if n is None else n
+        return grams_of(release, n, of_model(self.knows, release.about), _solved)
 
     def _coarser(self, name: str, action: str) -> Sequence[Gram]:
         one = self.by_name[name]

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.differences.one_record import between as between_totals
-from bayesrecon.attacks.differences.released import gram_of_problem
+from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
