@@ -121,7 +121,8 @@ def audit(
         which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and for draws `unit`. For draws also
             `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*", and
             `rows`: what a row is, "draws" or "records", where the source does not say. For several sources
-            `membership`: which contains whom, `{name: names of its disjoint groups}`. For a table of estimates also
+            `membership`: which contains whom, `{name: names of its disjoint groups}`. `earlier`: what was published
+            before (`auditing.published.published_before`), to compare the source with. For a table of estimates also
             `correlations`, `response`, `formula`, `jacobian` and `draws` as in `posteriors.from_table`, and `column`,
             which names one or several of the table's models.
 
@@ -156,15 +157,16 @@ def audit(
         membership=which.pop("membership", None) or {},
     )
     done: list[Audit] = []
-    released: list[Released] = []
+    released: list[Released] = [*which.pop("earlier", ())]
+    before = tuple(one.name for one in released)
     with _sources(source, model, name, which) as listed:
-        asked = replace(asked, several=len(listed) > 1)
+        asked = replace(asked, several=len(listed) > 1 or bool(before), earlier=before)
         told = [None if pooled() else _part(progress, i / len(listed), 1 / len(listed)) for i in range(len(listed))]
         try:
             for one, its in swept(_audited, asked, list(zip(listed, told, strict=True))):
                 done.append(one)  # those before an interruption are kept
                 released += its
-            if len(released) > 1 or asked.membership:
+            if len(released) > max(len(before), 1) or asked.membership:
                 whole = Look(Contents("", ""), key=key, asked=asked, together=released, without_items=True)
                 done.append(_audited(asked, (_Source("", lambda asked, told: whole), None))[0])
         except Interrupted as stop:
@@ -172,6 +174,18 @@ def audit(
             so_far = merge([*done, cast(Audit, stop.so_far)])
             raise Interrupted(replace(so_far, not_run=(*so_far.not_run, *rest))) from None
     return merge(done)
+
+
+def released_by(source: object, model: object = None, *, key: int = 0, **which: Any) -> list[Released]:
+    """What a source releases that can be compared with other releases; it is not attacked.
+
+    Args:
+        source, model, key, which: as in `audit`.
+    """
+    knows = {k: which.pop(k) for k in KNOWS if which.get(k) is not None}
+    asked = Asked(knows={k: v for k, v in knows.items() if v is not None}, key=key, several=True)
+    with _sources(source, model, None, {k: v for k, v in which.items() if v is not None}) as listed:
+        return [one for each in listed for one in _released(each.subject(asked, None))]
 
 
 _STOPPED, _AGAIN = "the audit was interrupted", "run it again and let it end"

@@ -47,6 +47,7 @@ class Asked:
         key: seed of everything random.
         membership: which release contains whom, `{release or group: its disjoint groups}`.
         several: whether there are several subjects, to be compared with one another.
+        earlier: names of what was published before.
     """
 
     knows: Mapping[str, Any] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Asked:
     key: int = 0
     membership: Mapping[str, Sequence[str]] = field(default_factory=dict)
     several: bool = False
+    earlier: tuple[str, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:

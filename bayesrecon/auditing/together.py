@@ -36,6 +36,7 @@ KIND = "difference of releases"
 TABLES = "tables together"
 
 _APART = (Remedy("publish one of them"), Remedy("publish all of them on the same records"))
+_LATE = (Remedy("do not publish it, or publish it on the records of what was published before"),)
 _ATTACK = "two tables"
 _NEEDS = "the model, and both tables"
 _PASS = "audit each table by itself, and state what an attacker knows"
@@ -46,7 +47,7 @@ def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], 
     """Findings on releases that they give only together, and what was not examined."""
     knows, key = cast(Knows, asked.knows), asked.key
     released = _with_names(released)
-    differences, refused, explained = _Differences(released, asked).findings()
+    differences, refused, explained = Differences(released, asked).findings()
     tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
     findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained)
     if findings:
@@ -75,8 +76,12 @@ def _with_names(released: Sequence[Released]) -> list[Released]:
     ]
 
 
-class _Differences:
-    """The comparison of all releases with one another."""
+class Differences:
+    """The comparison of all releases with one another.
+
+    Attributes:
+        grams: `{name: possible totals}`, empty where there are none.
+    """
 
     def __init__(self, released: Sequence[Released], asked: Asked) -> None:
         self.by_name = {one.name: one for one in released}
@@ -93,7 +98,7 @@ class _Differences:
     def findings(self) -> tuple[list[Finding], list[NotRun], set[frozenset[str]]]:
         """Findings on records between releases, what could not be compared, and the pairs that are explained."""
         usable = [grams for grams in self.grams.values() if grams and not grams[0].protected]
-        result = search(usable, self.most, self.asked.key)
+        result = search(usable, self.most, self.asked.key, self.asked.earlier)
         found = [("", one) for one in result.found if one.count > 1 or self._inside(one)]
         if self.asked.membership:
             single = [grams[0] for grams in self.grams.values() if len(grams) == 1]
@@ -121,6 +126,8 @@ class _Differences:
 
     def _coarser(self, name: str, action: str) -> Sequence[Gram]:
         one = self.by_name[name]
+        if name in self.asked.earlier:  # it is out
+            return self.grams[name]
         make = dict(one.alternatives)[action]  # a KeyError if it has another form
         return self._of(make(), one.n)
 
@@ -153,7 +160,7 @@ class _Differences:
             )
             for names in result.ambiguous
         ]
-        open_ = [name for name, grams in self.grams.items() if not grams]
+        open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
@@ -171,7 +178,7 @@ class _Differences:
 
     def _domain(self, name: str) -> Domain:
         """The possible values of a field, or of an entry of it."""
-        return self.domains.get(name) or self.domains[name.partition("[")[0]]
+        return self.domains.get(name) or self.domains.get(name.partition("[")[0], Domain())
 
     def _finding(self, group: str, one: Between) -> Finding:
         known = _known(one)
@@ -216,7 +223,10 @@ class _Differences:
             summary += f"; the totals of {', '.join(one.disagrees)} differ by more than these records"
         needs = "the model, and that the releases differ by these records and nothing else"
         names = tuple(name for name in self.grams if name in (*one.whole.split(" and "), *one.parts))
-        remedies = (*_APART, *(self._tried(one, names) if self.asked.remedies else ()))
+        remedies = (
+            *(_LATE if set(names) & set(self.asked.earlier) else _APART),
+            *(self._tried(one, names) if self.asked.remedies else ()),
+        )
         return Finding(KIND, level, title, names, summary, needs, tuple(evidence), remedies)
 
     def _value(self, one: Between, i: int) -> str:
@@ -242,9 +252,9 @@ class _Differences:
         """What other forms of all of these releases would leave to an attacker who knows that a record is between."""
         if len(names) != 1 + len(one.parts) or one.whole not in names:
             return
-        before = one.half / Z95
-        for action, _ in self.by_name[one.whole].alternatives:
-            everywhere = f"in all of these releases, {action}"
+        before, new = one.half / Z95, [name for name in names if name not in self.asked.earlier]
+        for action, _ in self.by_name[new[0]].alternatives if new else ():
+            everywhere = f"in {'all of these releases' if len(new) > 1 else new[0]}, {action}"
             if not self.budget.allows():
                 yield Remedy(everywhere, untried=True)
                 continue

@@ -1,5 +1,6 @@
 """Output of an audit on the command line: report, tables and exit code."""
 
+import hashlib
 import os
 import shlex
 import sys
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.auditing.look import Released
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding
@@ -70,6 +72,28 @@ def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
                 f"--ledger {book}: never keep the ledger beside a release, {path}; name a folder that stays private"
             )
     return book
+
+
+def published(
+    ledger: "Path | None", account: "str | None", part: "str | None", files: "Sequence[str]"
+) -> "tuple[list[Released], list[str]]":
+    """What the ledger says was published before, of anybody who may be in these files, and the state of the account."""
+    if ledger is None and account is None and part is None:
+        return [], []
+    from bayesrecon.auditing.published import published_before
+    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+
+    whose = Whose(EVERYBODY if account is None else account, part)
+    with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
+        entries, state = book.published(whose.account), book.state(whose)
+    own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
+    others = [one for one in entries if one["sha256"] not in own]
+    return published_before(one for one in others if part is None or one["part"] in (None, whose.part)), state
+
+
+def with_warnings(result: "Audit", lines: "Sequence[str]") -> "Audit":
+    """The audit with further warnings."""
+    return replace(result, warnings=(*result.warnings, *lines))
 
 
 def public_names(names: "Sequence[str]") -> tuple[str, ...]:

@@ -5,7 +5,7 @@ says which release contains whom (`of_members`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -39,17 +39,18 @@ class Search:
     ambiguous: tuple[tuple[str, ...], ...]
 
 
-def search(releases: Sequence[Signed], most: int = 9, key: int = 0) -> Search:
+def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Collection[str] = ()) -> Search:
     """Compare all pairs and triples of releases.
 
     Args:
         releases: the possible Gram matrices of each.
         most: largest number of records in a difference.
         key: seed.
+        earlier: names of releases that are not compared with one another.
     """
     usable = [release for release in releases if release]
-    pairs = list(_close(usable, 1, most))
-    triples = list(_close(usable, 2, most))
+    pairs = list(_close(usable, 1, most, earlier))
+    triples = list(_close(usable, 2, most, earlier))
     comparisons = sum(
         math.prod(map(len, one)) * (1 + len(shared(one[0][0], [part[0] for part in one[1:]])))
         for one in (*pairs, *triples)
@@ -75,11 +76,13 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0) -> Search:
     return Search(tuple(found), len(pairs), len(triples), tuple(units), tuple(ambiguous))
 
 
-def _close(releases: Sequence[Signed], parts: int, most: int) -> Iterator[tuple[Signed, ...]]:
+def _close(releases: Sequence[Signed], parts: int, most: int, earlier: Collection[str]) -> Iterator[tuple[Signed, ...]]:
     """Combinations of a whole and its parts whose numbers of records may differ by a few."""
     for whole in releases:
         others = [one for one in releases if one is not whole and one[0].matrix[0, 0] < whole[0].matrix[0, 0] + 1]
         for chosen in combinations(others, parts):
+            if all(one[0].name in earlier for one in (whole, *chosen)):
+                continue
             count = count_of([(1.0, whole[0]), *((-1.0, part[0]) for part in chosen)])
             if count is not None and 1 <= count <= most and shared(whole[0], [part[0] for part in chosen]):
                 yield whole, *chosen
@@ -158,7 +161,7 @@ def of_members(releases: Sequence[Gram], contains: Contains, most: int = 9, key:
         if (atom,) in members or np.abs(matrix.T @ factors - target).max() > 1e-9:
             continue
         terms = sorted(
-            ((float(factors[k]), named[k]) for k in used), key=lambda term: (-term[0], -term[1].matrix[0, 0])
+            ((round(float(factors[k]), 9), named[k]) for k in used), key=lambda term: (-term[0], -term[1].matrix[0, 0])
         )
         if (one := combined(terms, None, None, most, key)) is not None:
             found.append((atom, one))

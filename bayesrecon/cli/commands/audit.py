@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import Announced, check_writable, finish, members_of, public_names, so_far
+from bayesrecon.cli.audits import (
+    Announced,
+    check_writable,
+    finish,
+    members_of,
+    public_names,
+    published,
+    so_far,
+    with_warnings,
+)
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
@@ -88,6 +97,14 @@ def audit(
             "where both are files or names of groups. Groups that follow from combinations are reported."
         ),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Compare with all that was published before, by this ledger (`bayesrecon ledger`)."),
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(help="With a ledger: the account; by default of the usual ledger.")
+    ] = None,
+    part: Annotated[str | None, typer.Option(help="The part of the account.")] = None,
 ) -> None:
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
@@ -123,13 +140,16 @@ def audit(
     from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.results.findings import Thresholds
 
+    earlier, state = published(ledger, account, part, files)
+    together: Json = {"membership": members_of(membership), "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
-        options = {"membership": members_of(membership), "remedies": remedies and effort_of(effort)}
-        finish(args, _table(args, files, threshold, options), html, fail_on, show_values=show_values)
+        options = {**together, "remedies": remedies and effort_of(effort)}
+        result = _table(args, files, threshold, options)
+        finish(args, with_warnings(result, state), html, fail_on, show_values=show_values)
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -171,7 +191,7 @@ def audit(
             if fix is None:
                 read = [read_leaves(s, trusted=True) for s in sources] if args.trusted else sources
                 one = read[0] if len(read) == 1 else read
-                result = run_audit(one, chosen, progress=announced, membership=members_of(membership))
+                result = run_audit(one, chosen, progress=announced, **together)
             else:
                 (source,) = sources
                 several = isinstance(source, str) and (is_folder(source) or is_archive(source))
@@ -189,7 +209,7 @@ def audit(
                 console.wrote(fix)
         except KeyboardInterrupt as stop:
             result, interrupted = so_far(result, stop), True
-    finish(args, result, html, fail_on, interrupted, show_values)
+    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values)
 
 
 COMMAND = audit
