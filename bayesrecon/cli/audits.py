@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bayesrecon.auditing.look import Released
+    from bayesrecon.cli.policy import Policy
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding
@@ -76,19 +77,22 @@ def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
 
 def published(
     ledger: "Path | None", account: "str | None", part: "str | None", files: "Sequence[str]"
-) -> "tuple[list[Released], list[str]]":
-    """What the ledger says was published before, of anybody who may be in these files, and the state of the account."""
+) -> "tuple[list[Released], list[str], dict[str, float] | None]":
+    """What the ledger says was published before, of anybody who may be in these files; the account in sentences; and
+    its worth and epsilon that are spent, None without a ledger."""
     if ledger is None and account is None and part is None:
-        return [], []
+        return [], [], None
     from bayesrecon.auditing.published import published_before
     from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
 
     whose = Whose(EVERYBODY if account is None else account, part)
     with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
-        entries, state = book.published(whose.account), book.state(whose)
+        entries, state, guarantee = book.published(whose.account), book.state(whose), book.guaranteed(whose)
+        spent = {"worth": book.account(whose).spent, "epsilon": 0.0 if guarantee is None else guarantee.epsilon}
     own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
     others = [one for one in entries if one["sha256"] not in own]
-    return published_before(one for one in others if part is None or one["part"] in (None, whose.part)), state
+    known = [one for one in others if part is None or one["part"] in (None, whose.part)]
+    return published_before(known), state, spent
 
 
 def with_warnings(result: "Audit", lines: "Sequence[str]") -> "Audit":
@@ -164,8 +168,9 @@ def finish(
     fail_on: str | None,
     interrupted: bool = False,
     show_values: bool = False,
+    policy: "tuple[Policy, dict[str, float]] | None" = None,
 ) -> None:
-    """Write and show an audit, and exit with its code."""
+    """Write and show an audit, and exit with its code, or that of the policy, given what is spent."""
     from bayesrecon.cli import console
 
     judged, result = result.fixed or result, result.told(show_values)
@@ -175,6 +180,10 @@ def finish(
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
+    if policy is not None:
+        code, sentence = policy[0].decided(judged, policy[1])
+        console.say(sentence)
+        raise typer.Exit(code)
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
     if judged.verdict == "incomplete":

@@ -19,6 +19,7 @@ from bayesrecon.cli.audits import (
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
+from bayesrecon.cli.policy import read_policy
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from bayesrecon.model import Model
     from bayesrecon.posteriors.draws import Draws
     from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Thresholds as Limits
 
 Files = Annotated[
     list[str],
@@ -105,6 +107,13 @@ def audit(
         str | None, typer.Option(help="With a ledger: the account; by default of the usual ledger.")
     ] = None,
     part: Annotated[str | None, typer.Option(help="The part of the account.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Let this .yaml or .json file decide the exit code (0 allowed, 1 refused, 3 incomplete): fail_on, "
+            "allowed_kinds, allow_incomplete, worth, epsilon, and ACRO's keys such as safe_threshold."
+        ),
+    ] = None,
 ) -> None:
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
@@ -140,7 +149,16 @@ def audit(
     from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.results.findings import Thresholds
 
-    earlier, state = published(ledger, account, part, files)
+    if policy is not None and fail_on is not None:
+        raise BayesreconError("--policy and --fail-on both decide the exit code; name one of them")
+    rules = None if policy is None else read_policy(policy)
+    thresholds = Thresholds(small_count=threshold) if rules is None else rules.thresholds
+    earlier, state, spent = published(ledger, account, part, files)
+    if rules is not None and rules.budgets and spent is None:
+        raise BayesreconError(f"--policy {policy}: a budget of {' and '.join(rules.budgets)} needs a ledger (--ledger)")
+    for line in () if rules is None else rules.notes():
+        console.say(line)
+    decides = None if rules is None else (rules, spent or {})
     together: Json = {"membership": members_of(membership), "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
@@ -148,8 +166,8 @@ def audit(
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
         options = {**together, "remedies": remedies and effort_of(effort)}
-        result = _table(args, files, threshold, options)
-        finish(args, with_warnings(result, state), html, fail_on, show_values=show_values)
+        result = _table(args, files, thresholds, options)
+        finish(args, with_warnings(result, state), html, fail_on, show_values=show_values, policy=decides)
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -183,7 +201,7 @@ def audit(
             remedies=remedies and effort_of(effort),
             public=allowed,
             rows=row,
-            thresholds=Thresholds(small_count=threshold),
+            thresholds=thresholds,
             key=how["key"],
         )
         announced, result = Announced(how["progress"]), None
@@ -209,17 +227,16 @@ def audit(
                 console.wrote(fix)
         except KeyboardInterrupt as stop:
             result, interrupted = so_far(result, stop), True
-    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values)
+    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values, decides)
 
 
 COMMAND = audit
 
 
-def _table(args: Arguments, files: list[str], threshold: int, options: "Json") -> "Audit":
+def _table(args: Arguments, files: list[str], thresholds: "Limits", options: "Json") -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knowledge_of, table_of
-    from bayesrecon.results.findings import Thresholds
 
     correlations = correlations_of(files, args.correlations)
     table_options = table_of(files[0], args.model, args.settings)
@@ -237,7 +254,7 @@ def _table(args: Arguments, files: list[str], threshold: int, options: "Json") -
             formula=args.formula,
             column=column or None,
             **options,
-            thresholds=Thresholds(small_count=threshold),
+            thresholds=thresholds,
             **how,
         )
 
