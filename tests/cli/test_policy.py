@@ -14,6 +14,7 @@ ACRO = {
     "survival_safe_threshold": 10,
     "zeros_are_disclosive": True,
 }
+OLS = ("--model", "ols", "--domain", "age=0:120")
 TABLE = "name,coef,std err\nIntercept,20.1852,3.44215\nage,0.490695,0.0671696\nsigma,6.66755,\nN,111,\n"
 HIGH = "name,coef,std err\nIntercept,20.2,3.4\nage,0.49,0.067\nsigma,6.7,\nN,7,\n"
 
@@ -24,7 +25,7 @@ def judged(tmp_path, run):
         path = tmp_path / "policy.json"
         path.write_text(policy if isinstance(policy, str) else json.dumps(policy))
         (tmp_path / "table.csv").write_text(table)
-        return run("audit", tmp_path / "table.csv", "--model", "ols", "--no-remedies", "--policy", path, *more)
+        return run("audit", tmp_path / "table.csv", *OLS, "--no-remedies", "--policy", path, *more)
 
     return call
 
@@ -35,7 +36,7 @@ def test_it_decides_the_exit_code(judged):
     assert "does not evaluate safe_nk_n" in outcome.err
     outcome = judged(ACRO, HIGH)
     assert outcome.code == 1
-    assert "refused, 1 finding of medium severity or above" in outcome.err
+    assert "refused, 2 findings of medium severity or above" in outcome.err
     assert judged({"fail_on": "low"}).code == 1
     assert judged({"fail_on": "low", "allowed_kinds": ["table"]}).code == 0
 
@@ -76,8 +77,8 @@ def test_yaml_creates_nothing(tmp_path, run):
     (tmp_path / "table.csv").write_text(TABLE)
     policy = tmp_path / "policy.yaml"
     policy.write_text(f'!!python/object/apply:os.mkdir ["{tmp_path}/made"]')
-    outcome = run("audit", tmp_path / "table.csv", "--model", "ols", "--policy", policy)
+    outcome = run("audit", tmp_path / "table.csv", *OLS, "--policy", policy)
     assert outcome.code == 2
     assert not (tmp_path / "made").exists()
     policy.write_text("fail_on: high\nsafe_threshold: 10\n")
-    assert run("audit", tmp_path / "table.csv", "--model", "ols", "--no-remedies", "--policy", policy).code == 0
+    assert run("audit", tmp_path / "table.csv", *OLS, "--no-remedies", "--policy", policy).code == 0
