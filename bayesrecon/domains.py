@@ -35,6 +35,11 @@ class Domain:
         return self.kind in ("integer", "levels")
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return (min(self.levels), max(self.levels)) if self.levels else (self.low, self.high)
+
+    @property
     def words(self) -> str:
         """The allowed values, in words.
 

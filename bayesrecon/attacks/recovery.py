@@ -1,23 +1,30 @@
 """The verb `recover`: statistics of the private data from a release, with standard errors."""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial, singledispatch
 from typing import NamedTuple, Unpack, overload
 
+import numpy as np
+
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.choice import suited
+from bayesrecon.attacks.differences.gram import Gram
+from bayesrecon.attacks.differences.released import grams_of
+from bayesrecon.attacks.differences.search import rows_between, search
+from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.divergence.joint import JointEmbedding
 from bayesrecon.divergence.metrics import Metric
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.pooling import pool
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import Solved, Statistics, recovered, rows_with, shown_of, solved, warned
 from bayesrecon.estimation.solve import fit
-from bayesrecon.knowledge import Knows
-from bayesrecon.model import Progress
+from bayesrecon.knowledge import Knows, of_model
+from bayesrecon.model import Progress, PseudoData
 from bayesrecon.releases import EQUATIONS, Release, StatedLimits
 from bayesrecon.results.input_estimate import InputEstimate
 from bayesrecon.results.recovery import Recovery
@@ -70,8 +77,10 @@ def recover(
             (`posteriors.release_of`), together with its `model`. For the outputs of a model, the fields of the one
             input are recovered by the best linear decoder. A list of releases of one data set is pooled. Targets are
             added if the releases share the fields of their records. Otherwise estimates are combined by inverse
-            variance. For tables without correlations, the interval of a statistic is the intersection of the tables'
-            intervals. Two nested least-squares tables also bound the means of the covariate in which they differ.
+            variance. Releases whose totals show that they differ by a few records give these records instead, as an
+            `audit` of the list does. For tables without correlations, the interval of a statistic is the intersection
+            of the tables' intervals. Two nested least-squares tables also bound the means of the covariate in which
+            they differ.
         model: for draws that do not name their model: a `Model`, the name of a shipped model, or a PyMC or Bambi model.
         statistics: `{name: f}`, per-record functions in addition to the default ones. `f` takes `{field: array}` and
             returns one number. The result has the total and the mean of each.
@@ -132,9 +141,13 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: _O
     """
     metric, key, progress, knows = options
     if any(kind_of(release).states for release in releases):
+        if (apart := _apart(releases, [None] * len(releases), knows)) is not None:
+            return apart
         solve = partial(recovered, statistics=statistics, metric=metric, key=key, progress=progress)
         return pooled_limits(releases, solve, knows)
     alone = [solved(release, statistics, metric=metric, key=key, progress=progress, **knows) for release in releases]
+    if (apart := _apart(releases, [problem for problem, *_ in alone], knows)) is not None:
+        return apart
     # This also checks that they do not contradict each other.
     pooled = pool([warned(recovery, warnings) for _, recovery, warnings in alone])
     groups: dict[Hashable, list[Solved]] = {}
@@ -152,6 +165,38 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: _O
         _recover_jointly(group, statistics) if len(group) > 1 else warned(*group[0][1:]) for group in groups.values()
     ]
     return shown_of(pool(joint) if len(joint) > 1 else joint[0], knowledge)
+
+
+def _apart(releases: list[Release], problems: Sequence[Problem | None], knows: Knows) -> Recovery | None:
+    """What is in one release and not in others; None if no totals show that they differ by a few records."""
+    start, grams = time.perf_counter(), list[Sequence[Gram]]()
+    names = [release.name for release in releases]
+    for i, (release, problem) in enumerate(zip(releases, problems, strict=True)):
+        name = f"{release.name} ({i + 1})" if names.count(release.name) > 1 else release.name
+        own = of_model(knows, release.about)
+        solve = None if problem is None else lambda one, _, problem=problem: gram_of_problem(one.name, problem)
+        found = grams_of(replace(release, name=name), knows.get("total"), own, solve)
+        grams.append([] if not found or found[0].protected else found)
+    between = search(grams).found
+    if not between:
+        return None
+    rows, conditions = rows_between(between)
+    models = " + ".join(dict.fromkeys(release.about.name for release in releases))
+    return Recovery(
+        rows=rows,
+        release=" + ".join(names),
+        model=models,
+        draws=0,
+        metric="",
+        coordinates="",
+        temperature=0.0,
+        rank=0,
+        gap=True,
+        spectrum=np.zeros(0),
+        pseudo=PseudoData(np.zeros(0), {}),
+        warnings=conditions,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _recover_jointly(group: list[Solved], statistics: Statistics) -> Recovery:

@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,14 @@ from bayesrecon.auditing.assembly import READING, in_words_of_the_file, judged, 
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
 from bayesrecon.auditing.folders import files_of, is_folder, unpacked
-from bayesrecon.auditing.look import Asked, Fit, Look
+from bayesrecon.auditing.look import Asked, Fit, Look, Released
 from bayesrecon.auditing.private_data import hidden, read_private
 from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, of_model
 from bayesrecon.posteriors.contents import Contents, Stamp, stamp
+from bayesrecon.posteriors.formats import suffix_of
 from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, is_acro, read_acro
 from bayesrecon.posteriors.recognition import is_cmdstan_approximation, is_path, is_table
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from bayesrecon.arrays import Array
     from bayesrecon.auditing.small_counts import Count
     from bayesrecon.model import Model
+    from bayesrecon.releases import Release
 
 _READ, _REMEDIES = 0.2, 0.8  # shares of the progress bar after which a subject is read, and all channels have run
 
@@ -100,9 +102,9 @@ def audit(
             draws, *shape)`. It can be a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch,
             skops, safetensors, ONNX, PMML); such objects are parsed, never loaded. It can be a fit: a result of
             statsmodels, an estimator of scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of
-            estimates, or `results.json` of ACRO. Tables in a list are audited one by one and together. So is every file
-            of a folder or of an archive (`.zip`, `.tar.gz`). What `read_leaves(..., trusted=True)` returns was read
-            without limits.
+            estimates, or `results.json` of ACRO. Sources in a list, a folder or an archive (`.zip`, `.tar.gz`) are
+            audited one by one and together: which records are in one and not in others. What
+            `read_leaves(..., trusted=True)` returns was read without limits.
         model: the model behind the draws: a `Model`, the name of a shipped model, a PyMC or Bambi model, or the path of
             a Stan program. Files written by `bayesrecon fit` and by R's interfaces to Stan name their model.
         data: the private data, `{column: (N,)}` or the path of a table. Findings are scored against them.
@@ -117,7 +119,9 @@ def audit(
             finding as it is found, before remedies are tried.
         which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and for draws `unit`. For draws also
             `public`: names or places of what may stay, with wildcards, such as "prior_sd" or "constant_data/*", and
-            `rows`: what a row is, "draws" or "records", where the source does not say. For a table of estimates also
+            `rows`: what a row is, "draws" or "records", where the source does not say. For several sources
+            `membership`: which contains whom, `{name: names of its disjoint groups}`. `earlier`: what was published
+            before (`auditing.published.published_before`), to compare the source with. For a table of estimates also
             `correlations`, `response`, `formula`, `jacobian` and `draws` as in `posteriors.from_table`, and `column`,
             which names one or several of the table's models.
 
@@ -149,13 +153,21 @@ def audit(
         effort=effort_of(remedies) if isinstance(remedies, str) else "quick",
         thresholds=thresholds or Thresholds(),
         key=key,
+        membership=which.pop("membership", None) or {},
     )
     done: list[Audit] = []
+    released: list[Released] = [*which.pop("earlier", ())]
+    before = tuple(one.name for one in released)
     with _sources(source, model, name, which) as listed:
+        asked = replace(asked, several=len(listed) > 1 or bool(before), earlier=before)
         told = [None if pooled() else _part(progress, i / len(listed), 1 / len(listed)) for i in range(len(listed))]
         try:
-            for one in swept(_audited, asked, list(zip(listed, told, strict=True))):
+            for one, its in swept(_audited, asked, list(zip(listed, told, strict=True))):
                 done.append(one)  # those before an interruption are kept
+                released += its
+            if len(released) > max(len(before), 1) or asked.membership:
+                whole = Look(Contents("", ""), key=key, asked=asked, together=released, without_items=True)
+                done.append(_audited(asked, (_Source("", lambda asked, told: whole), None))[0])
         except Interrupted as stop:
             rest = tuple(NotRun(s.name, _STOPPED, _AGAIN) for s in listed[len(done) + 1 :])
             so_far = merge([*done, cast(Audit, stop.so_far)])
@@ -163,11 +175,23 @@ def audit(
     return merge(done)
 
 
+def released_by(source: object, model: object = None, *, key: int = 0, **which: Any) -> list[Released]:
+    """What a source releases that can be compared with other releases; it is not attacked.
+
+    Args:
+        source, model, key, which: as in `audit`.
+    """
+    knows = {k: which.pop(k) for k in KNOWS if which.get(k) is not None}
+    asked = Asked(knows={k: v for k, v in knows.items() if v is not None}, key=key, several=True)
+    with _sources(source, model, None, {k: v for k, v in which.items() if v is not None}) as listed:
+        return [one for each in listed for one in _released(each.subject(asked, None))]
+
+
 _STOPPED, _AGAIN = "the audit was interrupted", "run it again and let it end"
 
 
-def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
-    """The audit of one subject: what each channel finds, what none of them took, and then remedies."""
+def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> tuple[Audit, list[Released]]:
+    """The audit of one subject: what each channel finds, what none took, then remedies; and what it releases."""
     (source, progress), began, budget = item, time.perf_counter(), budget_of(asked.effort)
     subject = source.subject(asked, _part(progress, 0.0, _READ))
     available, skipped = channels(subject.has)
@@ -194,7 +218,36 @@ def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> Audit:
             rest = Stage(untried=tuple(NotRun(name, _STOPPED, _AGAIN) for name in missing))
             so_far = whole + rest if whole else judged(subject, stage + rest)
             raise Interrupted(_result(subject, so_far, began)) from None
-        return _result(subject, whole, began)
+        return _result(subject, whole, began), list(_released(subject))
+
+
+def _released(subject: Look) -> Iterator[Released]:
+    """What a subject releases, to compare with what others release."""
+    contents, name = subject.contents, subject.contents.name
+    if (fit := subject.fit) is not None and fit.release is not None:
+        yield _of_release(fit.release, name, fit.n, fit.alternatives)
+    for saved in contents.saved.fits if contents.saved is not None else ():
+        if saved.release is not None:
+            yield _of_release(saved.release, f"{name}: {saved.where}" if len(contents.saved.fits) > 1 else name)
+    if contents.estimates:
+        from bayesrecon.auditing.fit_findings import releases_of_estimates
+
+        for where, release in releases_of_estimates(contents):
+            yield _of_release(release, name if len(contents.estimates) == 1 else f"{name}: {where}")
+    if subject.opened is not None and subject.asked.several:
+        from bayesrecon.attacks.differences.solved import gram_of_problem
+
+        outcome = subject.opened.attacked.outcome
+        problem = None if isinstance(outcome, Exception) else outcome[0]
+        gram = None if problem is None else gram_of_problem(name, problem)
+        domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
+        yield Released(name, None, grams=() if gram is None else (gram,), domains=domains)
+
+
+def _of_release(release: "Release", name: str, n: float | None = None, alternatives: Any = None) -> Released:
+    from bayesrecon.auditing.fit_findings import alternatives_of
+
+    return Released(name, release, n, alternatives_of(release) if alternatives is None else alternatives)
 
 
 def _result(subject: Look, stage: Stage, began: float) -> Audit:
@@ -273,28 +326,45 @@ def _sources(of: object, model: object, name: str | None, how: Json) -> Generato
     Raises:
         BayesreconError: there is nothing to audit.
     """
-    if is_path(of) and is_acro(of):
-        yield _of_acro(os.fspath(of), how)
-        return
-    with unpacked(of) if is_path(of) else nullcontext((Path(), None)) as (folder, archive):
-        if archive is None and not (is_path(of) and is_folder(of)):
-            columns: Any = how.get("column")
-            if isinstance(columns, list | tuple) and not isinstance(of, list | tuple):
-                of, how = _for_each_model(of, how, columns)
-            listed: Any = of
-            many = isinstance(of, list | tuple) and len(listed) > 1 and all(map(is_table, listed))
-            yield (
-                _several_tables(listed, model, how)
-                if many
-                else [_Source(name or "", partial(_one, of, model, name, how))]
-            )
-            return
-        whole = [] if archive is None else [_Source(archive.name, partial(_contents, archive))]
-        root = Path(os.fspath(of)) if archive is None and is_path(of) else folder
-        files = files_of(root)
-        if not files and not whole:
-            raise BayesreconError(f"{root} is an empty folder; name a file")
-        yield [*whole, *(_member(path, path.relative_to(root).as_posix(), model) for path in files)]
+    with ExitStack() as stack:
+        yield _listed(stack, of, model, name, how)
+
+
+def _listed(stack: ExitStack, of: object, model: object, name: str | None, how: Json) -> list[_Source]:
+    columns: Any = how.get("column")
+    if isinstance(columns, list | tuple) and not isinstance(of, list | tuple):
+        of, how = _for_each_model(of, how, columns)
+    if isinstance(of, list | tuple) and len(of) > 1 and not _are_chains(of):
+        return _several(stack, of, model, how)
+    if not is_path(of):
+        return [_Source(name or "", partial(_one, of, model, name, how))]
+    if is_acro(of):
+        return _of_acro(os.fspath(of), how)
+    folder, archive = stack.enter_context(unpacked(of))
+    if archive is None and not is_folder(of):
+        return [_Source(name or "", partial(_one, of, model, name, how))]
+    whole = [] if archive is None else [_Source(archive.name, partial(_contents, archive))]
+    root = Path(os.fspath(of)) if archive is None else folder
+    files = files_of(root)
+    if not files and not whole:
+        raise BayesreconError(f"{root} is an empty folder; name a file")
+    return [*whole, *(_member(path, path.relative_to(root).as_posix(), model, how) for path in files)]
+
+
+def _are_chains(listed: Sequence[object]) -> bool:
+    """Whether these are files of CmdStan, one for each chain of a fit, and not several sources."""
+    return all(is_path(one) and suffix_of(one).startswith(".csv") and not _is_one_source(one) for one in listed)
+
+
+def _is_one_source(of: object) -> bool:
+    return is_table(of) or is_cmdstan_approximation(of)
+
+
+def _model_for(of: object, model: object) -> object:
+    """The model of one of several sources: the name of a regression is that of the tables among them."""
+    from bayesrecon.models.estimators import ESTIMATORS
+
+    return None if isinstance(model, str) and model in ESTIMATORS and not is_table(of) else model
 
 
 def _for_each_model(of: object, how: Json, columns: Sequence[str]) -> tuple[object, Json]:
@@ -306,7 +376,7 @@ def _for_each_model(of: object, how: Json, columns: Sequence[str]) -> tuple[obje
     return of, {**how, "column": columns[0] if columns else None}
 
 
-def _member(path: Path, name: str, model: object) -> _Source:
+def _member(path: Path, name: str, model: object, how: Json) -> _Source:
     """A file of a folder. What cannot be read counts as not examined."""
 
     def refused(message: str) -> Look:
@@ -314,7 +384,7 @@ def _member(path: Path, name: str, model: object) -> _Source:
         untried = NotRun(READING, message.replace(str(path), name), remedy, (name,))
         return Look(Contents(name, "not read"), without_items=True, begun=Stage(untried=(untried,)))
 
-    return _Source(name, partial(_one, path, model, name, {}), refused)
+    return _Source(name, partial(_one, path, _model_for(path, model), name, how if is_table(path) else {}), refused)
 
 
 def _contents(contents: Contents, asked: Asked, progress: Progress | None) -> Look:
@@ -410,17 +480,16 @@ def _table(of: Any, model: object, how: Mapping[str, Any]) -> "tuple[Fit, Conten
     return table_to_audit(of, model, **how)
 
 
-def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source]:
-    """A subject for each table, and one for all of them together.
+def _several(stack: ExitStack, of: Sequence[Any], model: object, how: Json) -> list[_Source]:
+    """The subjects of several sources.
 
-    `correlations` has an entry for each table, which may be None. `column` is one name for all tables or one for each.
+    `correlations` has an entry for each, which may be None. `column` is one name for all tables or one for each.
 
     Raises:
-        BayesreconError: there is no model, or the numbers of correlations and of tables differ.
+        BayesreconError: there is no model for tables, or the numbers of correlations and of sources differ.
     """
-    from bayesrecon.auditing.several_tables import records_of
-
-    if model is None:
+    tables = [is_table(one) for one in of]
+    if model is None and any(tables):
         raise BayesreconError("tables of estimates need their model=")
     given: dict[str, list[Any]] = {}
     for option in ("correlations", "column"):
@@ -429,18 +498,17 @@ def _several_tables(of: Sequence[Any], model: object, how: Json) -> list[_Source
     if (count := len(given["correlations"])) != len(of):
         raise BayesreconError(f"{count} correlations= for {len(of)} tables; give one for each, None for none")
     listed: list[_Source] = []
-    tables: list[Fit] = []
-    for i, (table, correlations, column) in enumerate(zip(of, *given.values(), strict=True), 1):
+    for i, (one, table, correlations, column) in enumerate(zip(of, tables, *given.values(), strict=True), 1):
         stated = {k: v for k, v in {**how, "correlations": correlations, "column": column}.items() if v is not None}
-        fit, contents, used = _table(table, model, stated)
-        name = contents.name if is_path(table) or column else f"table {i}"  # names must differ
+        if not table:
+            name = None if not is_path(one) else Path(one).name
+            listed += _listed(stack, one, _model_for(one, model), name, {} if any(tables) else stated)
+            continue
+        fit, contents, used = _table(one, model, stated)
+        name = contents.name if is_path(one) or column else f"table {i}"  # names must differ
         name = f"{name} (table {i})" if any(name == source.name for source in listed) else name
         listed.append(_Source(name, partial(_one_of_tables, fit, replace(contents, name=name), used)))
-        if fit.release is not None:
-            tables.append(replace(fit, release=replace(fit.release, name=name), n=records_of(table, column)))
-    together = Look(Contents("", ""), tables=tables, without_items=True)
-    whole = _Source("", lambda asked, progress: replace(together, key=asked.key, asked=asked))
-    return [*listed, whole]
+    return listed
 
 
 def _one_of_tables(

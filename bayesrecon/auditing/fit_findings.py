@@ -1,6 +1,7 @@
 """Attacks on fits: a mode with its covariance, a table, a variational fit, a trained parameter, saved statistics."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -89,7 +90,7 @@ def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -
     if recovery.whole:  # correlations would reveal nothing more
         untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
     untried += tuple(NotRun(fit.attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
-    tried = (_alternatives(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
+    tried = (alternatives_of(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
 
     def finding(rows: list[Row], recovery: Recovery, knows: Knows) -> Finding:
         return _finding(rows, recovery, fit.attack, limits, _tried_out(recovery, rows, tried, knows, asked, budget))
@@ -169,7 +170,7 @@ def _stated(recovery: Recovery) -> list[Row]:
     return [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
 
 
-def _alternatives(release: Release) -> dict[str, Callable[[], Release]]:
+def alternatives_of(release: Release) -> dict[str, Callable[[], Release]]:
     """Remedies for a mean with a covariance. Those that do not apply raise an error when they are tried."""
     fit = cast(Derived, release)
     return {
@@ -265,6 +266,15 @@ def look_at_estimates(look: Look, score: Score | None = None) -> tuple[list[Find
         findings += named if score is None else score(tuple(named), release.about, asked)
         untried += stage.untried
     return findings, untried
+
+
+def releases_of_estimates(contents: Contents) -> Iterator[tuple[str, Release]]:
+    """The places and releases of the tables of estimates in a file that determine totals."""
+    for one in contents.estimates:
+        if one.unsupported or one.covariance is None or one.values is None:
+            continue
+        with suppress(BayesreconError):  # the audit of the file says why there is none
+            yield one.where, _release_of(one)
 
 
 def _release_of(fit: Estimates) -> Release:

@@ -17,6 +17,8 @@ from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.findings import Finding, NotRun, Thresholds
 
 if TYPE_CHECKING:
+    from bayesrecon.attacks.differences.gram import Gram
+    from bayesrecon.domains import Domain
     from bayesrecon.model import Model, Records
     from bayesrecon.releases import Release
 
@@ -43,6 +45,9 @@ class Asked:
         effort: how long.
         thresholds: what counts as severe.
         key: seed of everything random.
+        membership: which release contains whom, `{release or group: its disjoint groups}`.
+        several: whether there are several subjects, to be compared with one another.
+        earlier: names of what was published before.
     """
 
     knows: Mapping[str, Any] = field(default_factory=dict)
@@ -53,6 +58,9 @@ class Asked:
     effort: Effort = "quick"
     thresholds: Thresholds = field(default_factory=Thresholds)
     key: int = 0
+    membership: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    several: bool = False
+    earlier: tuple[str, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -84,6 +92,27 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
+class Released:
+    """Something of a subject that is compared with what other subjects release.
+
+    Attributes:
+        name: name in findings.
+        release: a fit or a table; None for draws.
+        n: number of records, if it is printed.
+        alternatives: `{remedy: function that makes the release instead}`.
+        grams: totals of draws, computed where they were attacked.
+        domains: possible values of the fields of draws.
+    """
+
+    name: str
+    release: "Release | None"
+    n: float | None = None
+    alternatives: "Mapping[str, Callable[[], Release]]" = field(default_factory=dict)
+    grams: "Sequence[Gram]" = ()
+    domains: "Mapping[str, Domain]" = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class Private:
     """The private data.
 
@@ -108,7 +137,7 @@ class Fit:
         alternatives: `{remedy: function that makes what is published instead}`; None for those of `posteriors.coarser`.
         untried: attacks that cannot be tried.
         where: places that findings name instead of its own; empty for those.
-        n: number of records in the footer of a table.
+        n: number of records, if it is printed.
     """
 
     release: Any
@@ -132,7 +161,7 @@ class Look:
         asked: what the caller asks for.
         private: the private data, if given.
         fit: the fit, if it is one.
-        tables: tables to compare with one another.
+        together: what several subjects release, to compare with one another.
         opened: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
@@ -147,7 +176,7 @@ class Look:
     asked: Asked = field(default_factory=Asked)
     private: Private | None = None
     fit: Fit | None = None
-    tables: Sequence[Fit] = ()
+    together: Sequence[Released] = ()
     opened: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)

@@ -14,7 +14,8 @@ from bayesrecon.json_types import Json
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, stamp
 from bayesrecon.posteriors.printed.coarser import estimates_alone
-from bayesrecon.posteriors.printed.footers import cell
+from bayesrecon.posteriors.printed.footers import cell, without_footer
+from bayesrecon.posteriors.printed.headers import SIGMA
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Derived, Release
@@ -50,12 +51,20 @@ def table_to_audit(
     files = (stamp(Path(table)),) if isinstance(table, str | Path) else ()
     contents = Contents(name, "table of estimates", files)
     how, missing = "pass the correlations (--correlations FILE)", correlations is None
-    fit = Fit(None, "table", untried=(NotRun("table", NO_CORRELATIONS, how, (name,)),) if missing else ())
+    untried = (NotRun("table", NO_CORRELATIONS, how, (name,)),) if missing else ()
+    fit = Fit(None, "table", untried=untried, n=_records_of(table, options.get("column")))
     if missing and not isinstance(model, str):  # for the user's own model, a table needs correlations
         return fit, contents, model
     release = from_table(table, model, correlations=correlations, **options)
     alternatives = _alternatives(table, model, correlations, options, release)
     return replace(fit, release=release, alternatives=alternatives), contents, release.about
+
+
+def _records_of(source: object, column: str | None) -> float | None:
+    """The number of records in the footer of a table."""
+    lines, footer = without_footer(as_printed(source, column=column).frame)
+    counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
+    return counted[0] if counted is not None and counted[0] == counted[1] else None
 
 
 def _alternatives(

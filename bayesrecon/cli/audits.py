@@ -1,5 +1,6 @@
 """Output of an audit on the command line: report, tables and exit code."""
 
+import hashlib
 import os
 import shlex
 import sys
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.auditing.look import Released
+    from bayesrecon.cli.policy import Policy
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding
@@ -74,6 +77,31 @@ def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
     return book
 
 
+def published(
+    ledger: "Path | None", account: "str | None", part: "str | None", files: "Sequence[str]"
+) -> "tuple[list[Released], list[str], dict[str, float] | None]":
+    """What the ledger says was published before, of anybody who may be in these files; the account in sentences; and
+    its worth and epsilon that are spent, None without a ledger."""
+    if ledger is None and account is None and part is None:
+        return [], [], None
+    from bayesrecon.auditing.published import published_before
+    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+
+    whose = Whose(EVERYBODY if account is None else account, part)
+    with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
+        entries, state, guarantee = book.published(whose.account), book.state(whose), book.guaranteed(whose)
+        spent = {"worth": book.account(whose).spent, "epsilon": 0.0 if guarantee is None else guarantee.epsilon}
+    own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
+    others = [one for one in entries if one["sha256"] not in own]
+    known = [one for one in others if part is None or one["part"] in (None, whose.part)]
+    return published_before(known), state, spent
+
+
+def with_warnings(result: "Audit", lines: "Sequence[str]") -> "Audit":
+    """The audit with further warnings."""
+    return replace(result, warnings=(*result.warnings, *lines))
+
+
 def public_names(names: "Sequence[str]") -> tuple[str, ...]:
     """Names of items that may stay. @FILE stands for the names in a file, one per line."""
     from bayesrecon.errors import BayesreconError
@@ -92,28 +120,47 @@ def public_names(names: "Sequence[str]") -> tuple[str, ...]:
     return tuple(result)
 
 
-def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":
-    """The audits to show after Ctrl-C. Files that were not audited count as not run.
+def members_of(path: "Path | None") -> dict[str, list[str]]:
+    """Which file or group consists of which disjoint groups, by lines WHOLE,PART."""
+    import csv
+
+    from bayesrecon.errors import BayesreconError
+
+    found: dict[str, list[str]] = {}
+    if path is None:
+        return found
+    try:
+        lines = [[cell.strip() for cell in line] for line in csv.reader(path.read_text(encoding="utf-8").splitlines())]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BayesreconError(f"--membership {path}: cannot be read ({type(error).__name__})") from None
+    for number, line in enumerate(lines, 1):
+        if not any(line) or line[0].startswith("#"):
+            continue
+        if len(line) != 2 or not all(line):
+            raise BayesreconError(f"--membership {path}, line {number}: expected WHOLE,PART")
+        found.setdefault(line[0], []).append(line[1])
+    if not found:
+        raise BayesreconError(f"--membership {path}: expected lines WHOLE,PART, and there are none")
+    return found
+
+
+def so_far(done: "Audit | None", stop: KeyboardInterrupt) -> "Audit":
+    """The audit to show after Ctrl-C.
 
     Args:
-        done: completed audits.
-        current: audit of the file whose cleaned copy was being audited; None at other times.
+        done: the audit of the file whose cleaned copy was being audited; None at other times.
         stop: the interruption. It is raised again if there is nothing to show.
-        sources: the file that was being audited, and the remaining ones.
     """
     from bayesrecon.results.findings import NotRun
 
     partial: Audit | None = getattr(stop, "so_far", None)
-    if current is not None:
-        partial = current if partial is None else current.with_fixed(partial)
-        remaining = ["the cleaned copy", *sources[1:]]
-    else:
-        remaining = sources if partial is None else sources[1:]
-    audits = [*done, *([] if partial is None else [partial])]
-    if not audits:
-        raise stop
-    missing = tuple(NotRun(name, "the audit was interrupted", "run it again and let it end") for name in remaining)
-    return [*audits[:-1], replace(audits[-1], not_run=(*audits[-1].not_run, *missing))]
+    if done is None:
+        if partial is None:
+            raise stop
+        return partial
+    whole = done if partial is None else done.with_fixed(partial)
+    missing = NotRun("the cleaned copy", "the audit was interrupted", "run it again and let it end")
+    return replace(whole, not_run=(*whole.not_run, missing))
 
 
 def finish(
@@ -123,8 +170,9 @@ def finish(
     fail_on: str | None,
     interrupted: bool = False,
     show_values: bool = False,
+    policy: "tuple[Policy, dict[str, float]] | None" = None,
 ) -> None:
-    """Write and show an audit, and exit with its code."""
+    """Write and show an audit, and exit with its code, or that of the policy, given what is spent."""
     from bayesrecon.cli import console
 
     judged, result = result.fixed or result, _as_typed(result.told(show_values))
@@ -134,6 +182,10 @@ def finish(
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
+    if policy is not None:
+        code, sentence = policy[0].decided(judged, policy[1])
+        console.say(sentence)
+        raise typer.Exit(code)
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
     if judged.verdict == "incomplete":

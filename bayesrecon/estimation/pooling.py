@@ -9,6 +9,8 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, labelled
 from bayesrecon.results.recovery import Recovery, Row
 
+_SAME = 1e-6  # relative, of exact statistics of the same records, which may have been stored in single precision
+
 
 def pool(results: Sequence[Recovery]) -> Recovery:
     """One result from recoveries of the same private data.
@@ -18,8 +20,8 @@ def pool(results: Sequence[Recovery]) -> Recovery:
     separate runs of a sampler, also on the same data. `pseudo` and `spectrum` are those of the release of
     highest rank.
 
-    Raises `BayesreconError` if releases differ by more than 6 standard errors. They are then not of one data set, or
-    one of them does not belong to its model.
+    Raises `BayesreconError` if releases differ by more than 6 standard errors, or beyond rounding if they are exact.
+    They are then not of one data set, or one of them does not belong to its model.
     """
     if len(results) < 2:
         raise BayesreconError("pooling needs at least two releases")
@@ -42,6 +44,14 @@ def pool(results: Sequence[Recovery]) -> Recovery:
 
 
 def _combine(rows: Sequence[Row]) -> Row:
+    sure = [r for r in rows if r.verdict == "determined" and not r.se and r.lower is not None and r.upper is not None]
+    if sure:
+        low, high = max(sure, key=lambda r: r.lower or 0.0), min(sure, key=lambda r: r.upper or 0.0)
+        if (low.lower or 0.0) - (high.upper or 0.0) > _SAME * (1 + abs(high.upper or 0.0)):
+            raise BayesreconError(
+                f"the releases contradict each other on {rows[0].name}: {high.estimate:.6g} and {low.estimate:.6g}; "
+                "they are not of the same records"
+            )
     usable = [r for r in rows if r.verdict == "determined" and r.estimate is not None and r.se is not None]
     if len(usable) < 2:
         return max(rows, key=lambda r: r.visibility)

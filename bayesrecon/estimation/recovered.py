@@ -129,7 +129,7 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
     ends = {"n": (0.0, np.inf)}
     for c in components(knowledge.fields, list(knowledge.known), {}, {}):
         domain = knowledge.fields[c.field].domain
-        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        low, high = domain.ends
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
         if domain.codes:
             ends |= {f"n[{c.name}={level_label(level)}]": (0.0, np.inf) for level in domain.levels}

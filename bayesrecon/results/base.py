@@ -290,7 +290,7 @@ def schema(name: str) -> Json:
 
     Args:
         name: the value of `"schema"` in the document, such as "Recovery/3", with or without the version. For documents
-            that are not results: "fit", "models", "posteriors", "verdicts" and "games".
+            that are not results: "fit", "ledger", "models", "posteriors", "verdicts" and "games".
 
     Raises:
         BayesreconError: no document has this name, or this version.

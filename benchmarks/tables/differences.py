@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram, Number, gram_of
-from bayesrecon.attacks.differences.one_record import Between, between
+from bayesrecon.attacks.differences.one_record import Between
 from bayesrecon.attacks.differences.search import search
 from benchmarks.study import Study, share, table
 
@@ -27,8 +27,10 @@ Made by `python -m benchmarks.tables.differences`. Least-squares fits of 50 to 5
 {DIGITS} significant digits, with n and their correlations to {DIGITS} decimals. Means of covariates are up to five
 standard deviations from zero. *Named*: of all pairs, those for which a person is stated. *First interval*: "if the
 tables differ by one record and nothing else", holds all values of the missing person, of those that are named. *Second
-interval*: "if a value was corrected as well, or another record exchanged". The first rows are the null: {TABLES} tables
-of other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs
+interval*: "if a value was corrected as well, or another record exchanged". A field whose totals do not agree is left
+out: a large correction of a value of another record hides that field alone, and the person is named by the rest. If
+another record was exchanged, all totals disagree, and nobody is named. The first rows are the null: {TABLES} tables of
+other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs
 and triples; *named* counts audits that state anybody.
 """
 
@@ -91,11 +93,12 @@ def measured(kind: str, covariates: int, pairs: int, without: str = "") -> dict[
     rng, began, named, first, second = np.random.default_rng(covariates), time.process_time(), 0, [], []
     for _ in range(pairs):
         true, (whole, rest) = pair(rng, kind, covariates, without)
-        found = None if whole is None or rest is None else between(whole, [rest])
-        if found is not None and is_named(found):
+        result = search([] if whole is None or rest is None else [[whole], [rest]])
+        for found in filter(is_named, result.found):
             named += 1
-            first.append(bool((np.abs(true - found.estimate) <= found.half).all()))
-            second.append(bool(((found.lower <= true) & (true <= found.upper)).all()))
+            values = true[[whole.fields.index(f) for f in found.fields]]
+            first.append(bool((np.abs(values - found.estimate) <= found.half).all()))
+            second.append(bool(((found.lower <= values) & (values <= found.upper)).all()))
     spent = time.process_time() - began
     row = {"kind": kind, "covariates": covariates, "without": without, "pairs": pairs, "named": named}
     return row | {"first": sum(first), "second": sum(second), "seconds": spent / pairs}

@@ -57,7 +57,7 @@ def test_exit_codes(run, tmp_path, everything):
     assert run("audit", "clean.npz", *model, "--fail-on", "medium").code == 0
     assert run("audit", "clean.npz", *model, "--fail-on", "low").code == 1
     both = run("audit", "clean.npz", path, "--json")
-    assert json.loads(both.out)["name"] == "clean, posterior"
+    assert json.loads(both.out)["name"] == "clean.npz, posterior.nc"
 
 
 def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):

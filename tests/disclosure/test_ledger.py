@@ -16,7 +16,7 @@ import pytest
 
 from bayesrecon import files
 from bayesrecon.disclosure.sanitising import ledger_file as ledger_module
-from bayesrecon.disclosure.sanitising.ledger import Asked, Release, Whose, opened_ledger
+from bayesrecon.disclosure.sanitising.ledger import Asked, Guarantee, Release, Whose, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_draws, keyed
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import PseudoData
@@ -240,7 +240,7 @@ def test_an_edited_or_truncated_ledger_is_refused_in_a_line(path, damage):
 
 def test_a_newer_format_asks_for_an_update(path):
     enter(path, release(table(0)))
-    path.write_text(path.read_text().replace('"bayesrecon_ledger": 2', '"bayesrecon_ledger": 3'))
+    path.write_text(path.read_text().replace('"bayesrecon_ledger": 3', '"bayesrecon_ledger": 4'))
     assert "update" in refusal(path)
 
 
@@ -472,3 +472,76 @@ def test_a_lock_that_is_removed_lets_nobody_write(path):
         with pytest.raises(BayesreconError, match="lock file was removed"):
             book.enter(ANYBODY, release(table(2)), None, TILT, 8)
     assert spent(path) == 200
+
+
+def publish(path, name, whose=ANYBODY):
+    with opened_ledger(path) as book:
+        return book.publish(whose, {"name": name, "sha256": name, "totals": []})
+
+
+def entries(path, account="default"):
+    with opened_ledger(path, only_read=True) as book:
+        return [one["name"] for one in book.published(account)]
+
+
+def test_what_was_published_is_entered_once_and_never_removed(path):
+    assert publish(path, "a") == ("1", True)
+    assert publish(path, "a") == ("1", False)
+    assert publish(path, "a", Whose(part="2026")) == ("2", True)
+    with opened_ledger(path) as book:
+        assert book.withdraw("default", "1")["withdrawn"]
+        with pytest.raises(BayesreconError, match="no entry 3; its entries: 1, 2"):
+            book.withdraw("default", "3")
+    assert entries(path) == ["a", "a"]
+
+
+def test_several_writers_at_once_lose_no_entry(path):
+    names = [f"{i}" for i in range(8)]
+    writers = [threading.Thread(target=publish, args=(path, name)) for name in names]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(entries(path)) == names
+
+
+def test_a_full_disk_and_a_killed_process_keep_what_was_published(path, monkeypatch):
+    publish(path, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_module, "write_whole", full_disk)
+        with pytest.raises(OSError, match="No space"):
+            publish(path, "b")
+    assert entries(path) == ["a"]
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_module.LedgerFile, "_write_key", full_disk)  # after the ledger was written
+        with pytest.raises(OSError, match="No space"):
+            publish(path, "c")
+    assert entries(path) == ["a", "c"]
+    path.write_text(path.read_text().replace('"a"', '"b"'))
+    assert "was changed since" in refusal(path)
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_ledger_of_the_last_version_goes_on_and_the_last_version_refuses_this_one(path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_module, "_VERSION", 2)
+        enter(path, release(table(0)), budget=200.0)
+    publish(path, "a")
+    assert (spent(path), entries(path)) == (100, ["a"])
+    monkeypatch.setattr(ledger_module, "_VERSION", 2)
+    assert "newer bayesrecon" in refusal(path)
+
+
+def test_worth_and_epsilon_stand_beside_each_other(path):
+    publish(path, "a")
+    enter(path, release(table(0)), budget=200.0)
+    with opened_ledger(path) as book:
+        book.enter_guarantee(ANYBODY, Guarantee(0.1, 1e-6), "model", None)
+        lines = book.state(ANYBODY)
+        assert "knows no release of account other; its accounts: default" in book.state(Whose("other"))[0]
+    assert lines[1] == "worth spent: 100 draws, of a budget of 200"
+    assert "zCDP" in lines[2]
+    assert lines[3] == "epsilon holds for what came after only, and worth and epsilon do not add up"

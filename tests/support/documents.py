@@ -7,7 +7,7 @@ import jsonschema
 
 from bayesrecon.results.base import schema
 
-LISTS = {"fit": "fit", "models": "models", "posteriors": "posteriors", "game": "games"}
+LISTS = {"fit": "fit", "ledger": "ledger", "models": "models", "posteriors": "posteriors", "game": "games"}
 
 
 def check_document(text, arguments):

@@ -10,6 +10,8 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.differences.one_record import between as between_totals
+from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
@@ -245,8 +247,8 @@ class Difference(Attack[DeletedRecord]):
     uses: ClassVar[tuple[str, ...]] = ()
 
     def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
-        rows, warnings = deleted_totals(release)
-        count, *totals = rows
+        before, after = _solved(release)
+        (count, *totals), warnings = _totals(before, after), [*before.warnings, *after.warnings]
         doubts = list[str]()
         if count.lower is None or count.upper is None:
             doubts.append("the number of deleted records is not determined: the fields are those of a single record")
@@ -260,6 +262,13 @@ class Difference(Attack[DeletedRecord]):
             doubts.append(
                 f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: the fields assume one"
             )
+        else:
+            grams = [gram_of_problem("", problem) for problem in (before, after)]
+            found = None if None in grams else between_totals(grams[0], [grams[1]])  # type: ignore[arg-type,list-item]
+            if found is not None:
+                warnings.append(", ".join(found.alternatives(found.fields)))
+            elif None not in grams:
+                doubts.append("the totals differ by more than one record: others were corrected or exchanged as well")
         unseen = [r.name[4:-1] for r in totals if r.estimate is None]
         if unseen:
             warnings.append(f"not determined: {', '.join(unseen)}")

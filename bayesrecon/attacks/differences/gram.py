@@ -1,16 +1,18 @@
-"""Gram matrices of Gaussian regressions: the totals of records `(1, x, y)` behind estimates, with their errors.
+"""Gram matrices: the totals of records `(1, x, y)` that a release determines, with their errors.
 
-With coefficients b `(p,)` and their covariance V, residual standard error s and n records, the design Z = (1, x) has
+Every release with equations of its data determines totals (`released.grams_of`). For least squares they are its numbers
+in other coordinates. With coefficients b `(p,)` and their covariance V, residual standard error s and n records, the
+design Z = (1, x) has
 
-    Z'Z = s^2 V^-1,    Z'y = Z'Z b,    y'y = (n - p) s^2 + b' Z'Z b
+    Z'Z = s^2 V^-1,    Z'y = Z'Z b,    y'y = (n - p) s^2 + b' Z'Z b.
 
-so estimates, standard errors, correlations and s are the Gram matrix `sum_i (1, x_i, y_i) (1, x_i, y_i)'` in other
-coordinates. Rounding of each printed number is uniform within half a unit of its last digit, and its effect on the
+Rounding of each printed number is uniform within half a unit of its last digit, and its effect on the
 matrix is linear. That the first entry is the whole number n constrains these errors.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +23,7 @@ ARITHMETIC = 1e-13
 """Relative error of numbers with all digits."""
 STEP = 1e-7
 """Relative step of finite differences for such numbers."""
+_SINGLE = 6e-8  # largest relative rounding error in single precision
 _WHOLE = 0.5  # error of n, below which one whole number is left
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
@@ -35,7 +38,9 @@ class Gram:
         matrix: `(m, m)`.
         columns: `(b, m, m)`, effects of rounding errors: the true matrix is `matrix + sum_b delta_b columns_b` with
             delta uniform in [-1, 1].
-        n: number of records; None if rounding leaves more than one whole number.
+        n: number of records; None if its errors leave more than one whole number.
+        noise: `(g, m, m)`, effects of errors with standard normal coefficients, such as those of draws; None if there
+            are none.
     """
 
     name: str
@@ -43,6 +48,27 @@ class Gram:
     matrix: np.ndarray
     columns: np.ndarray
     n: int | None
+    noise: np.ndarray | None = None
+
+    @property
+    def open(self) -> float:
+        """Largest error of the number of records; with noise, of two standard errors."""
+        noise = 0.0 if self.noise is None else 2 * float(np.linalg.norm(self.noise[:, 0, 0]))
+        return float(np.abs(self.columns[:, 0, 0]).sum()) + noise
+
+    @property
+    def protected(self) -> bool:
+        """Whether noise hides how many records there are, and so every single one."""
+        return self.n is None and self.noise is not None
+
+    def counted(self, n: float | None) -> "Gram | None":
+        """With its number of records: n, or the only possible whole number; None if it cannot be n."""
+        count, possible = self.matrix[0, 0], 1.5 * self.open + _ROUNDED * self.matrix[0, 0]
+        whole = round(count) if n is None else round(n)
+        off = abs(count - whole) > possible
+        if n is not None:
+            return None if off else replace(self, n=whole)
+        return self if off or self.open >= _WHOLE else replace(self, n=whole)
 
     @property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -61,9 +87,14 @@ class Gram:
         change[1:, 0] = -mean / sd
         at = [0, *(1 + self.fields.index(f) for f in fields)]
         matrix = change @ self.matrix[np.ix_(at, at)] @ change.T
-        columns = change @ self.columns[:, at][:, :, at] @ change.T
         rows = np.triu_indices(len(at))
-        effects = columns[:, *rows]
+        every = self.columns if self.noise is None else np.concatenate([self.columns, math.sqrt(3) * self.noise])
+        # Data in single precision: each total is a sum of numbers that may have been rounded.
+        single = np.zeros((len(rows[0]), *matrix.shape))
+        each = np.arange(len(single))
+        rounded = _SINGLE * np.abs(self.matrix[np.ix_(at, at)][rows]) / math.sqrt(self.matrix[0, 0])
+        single[each, *rows] = single[each, *rows[::-1]] = rounded
+        effects = (change @ np.concatenate([every[:, at][:, :, at], single]) @ change.T)[:, *rows]
         covariance = effects.T @ effects / 3
         values = matrix[rows]
         if self.n is not None and covariance[0, 0] > (_ROUNDED * self.n) ** 2:
@@ -160,10 +191,4 @@ def moved_gram(
         return None
     up, down = np.split(matrices[1:], 2)
     columns = (up - down) / stretch[:, None, None]
-    matrix, open_ = matrices[0], float(np.abs(columns[:, 0, 0]).sum())
-    possible = 1.5 * open_ + _ROUNDED * matrix[0, 0]
-    if n is not None:
-        return Gram(name, fields, matrix, columns, round(n)) if abs(matrix[0, 0] - n) <= possible else None
-    whole = round(matrix[0, 0])
-    counted = open_ < _WHOLE and abs(matrix[0, 0] - whole) <= possible
-    return Gram(name, fields, matrix, columns, whole if counted else None)
+    return Gram(name, fields, matrices[0], columns, None).counted(n)

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtri
 
 from bayesrecon.attacks.differences.gram import Gram
 
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
-_ODDS = 1e3  # evidence against different people, for each comparison
+_ODDS = 200.0  # evidence against different people, for each comparison
 _SAMPLES = 1000  # pairs w, u of each alternative
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
 _SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
@@ -49,6 +49,7 @@ class Between:
         sd: `(K,)`, standard deviations of the fields in the whole.
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
+        disagrees: shared fields whose totals do not agree with these records, and which were left out.
     """
 
     whole: str
@@ -62,6 +63,22 @@ class Between:
     sd: np.ndarray
     evidence: float
     open: tuple[str, ...] = field(default=())
+    disagrees: tuple[str, ...] = ()
+
+    def alternatives(self, fields: Sequence[str]) -> tuple[str, str]:
+        """The alternatives of the second interval, and this interval of fields, in words."""
+        at = [self.fields.index(name) for name in fields]
+        ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
+        return "if a value of another record was corrected as well, or another record exchanged", ranges
+
+
+def _range(low: float, high: float) -> str:
+    digits = max(math.ceil(math.log10(max(abs(low), abs(high), 1e-300) / max(high - low, 1e-300))) + 2, 3)
+    return f"{low:.{min(digits, 9)}g} to {high:.{min(digits, 9)}g}"
+
+
+Term = tuple[float, Gram]
+"""A release and its factor in a combination: 1 for a whole, -1 for a part."""
 
 
 def between(
@@ -77,11 +94,7 @@ def between(
     Args:
         whole: the release with more records.
         parts: releases of disjoint subsets of its records.
-        fields: those to compare, all shared ones by default.
-        comparisons: number of combinations that are compared. The odds are required of all of them. None if the
-            relation is known, and not tested.
-        most: largest number of records.
-        key: seed.
+        fields, comparisons, most, key: as in `combined`.
 
     >>> from bayesrecon.attacks.differences.gram import gram_of
     >>> two = [((20.1852, 5e-5), (0.490695, 5e-7)), ((19.7264, 5e-5), (0.491053, 5e-7))]
@@ -92,11 +105,30 @@ def between(
     >>> found.count, found.estimate.round(2).tolist()
     (1, [50.3, 93.35])
     """
-    fields = shared(whole, parts) if fields is None else fields
-    if not fields:
-        return None
-    count = count_between(whole, parts)
-    if count is None or not 1 <= count <= most:
+    return combined([(1.0, whole), *((-1.0, part) for part in parts)], fields, comparisons, most, key)
+
+
+def combined(
+    terms: Sequence[Term],
+    fields: tuple[str, ...] | None = None,
+    comparisons: int | None = 1,
+    most: int = 9,
+    key: int = 0,
+) -> Between | None:
+    """The records whose totals are a combination of those of releases; None if these are not totals of a few records.
+
+    Args:
+        terms: the combination. The first release describes the records.
+        fields: those to compare, all shared ones by default.
+        comparisons: number of combinations that are compared. The odds are required of all of them. None if the
+            relation is known, and not tested.
+        most: largest number of records.
+        key: seed.
+    """
+    (_, whole), *others = terms
+    fields = shared(whole, [gram for _, gram in others]) if fields is None else fields
+    count = count_of(terms)
+    if not fields or count is None or not 1 <= count <= most:
         return None
     at = [whole.fields.index(f) for f in fields]
     mean, sd = (moment[at] for moment in whole.moments)
@@ -104,32 +136,33 @@ def between(
         return None
     totals, errors = whole.standardised(fields, mean, sd)
     correlation = totals[1:, 1:] / whole.matrix[0, 0]
-    for part in parts:
-        less, more = part.standardised(fields, mean, sd)
-        totals, errors = totals - less, errors + more
+    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
+    for factor, part in others:
+        more, its_errors = part.standardised(fields, mean, sd)
+        totals, errors = totals + factor * more, errors + factor**2 * its_errors
     sums = totals[np.triu_indices(len(totals))]
     if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
         gain = errors[0] / errors[0, 0]
         sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
     problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
-    records = sum(gram.matrix[0, 0] for gram in (whole, *parts))
+    records = sum(abs(factor) * gram.matrix[0, 0] for factor, gram in terms)
+    names = in_words(terms)
     apart = problem.evidence_of_many(records, count)
     least = -math.inf if comparisons is None else math.log(_ODDS * comparisons)
     if count > 1:
-        return _group(problem, whole, parts, fields, count, mean, sd, apart, least)
+        return _group(problem, names, fields, count, mean, sd, apart, least)
     v, covariance, misfit = problem.record()
     freedom = len(problem.difference) - len(v)
     evidence = problem.evidence(v, covariance, misfit) - apart
-    if comparisons is not None and (chi2.sf(misfit, freedom) < _REJECTED or evidence < least):
+    if comparisons is not None and (chdtrc(freedom, misfit) < _REJECTED or evidence < least):
         return None
     alone = np.sqrt(np.diag(problem.errors)[: len(v)])
     if (alone > _COARSE).any():  # squares may then have several solutions, and sums have one
         v, covariance = problem.difference[: len(v)], problem.errors[: len(v), : len(v)]
-    half = norm.isf(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
+    half = -ndtri(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
     return Between(
-        whole.name,
-        tuple(part.name for part in parts),
+        *names,
         1,
         fields,
         mean + sd * v,
@@ -142,12 +175,25 @@ def between(
     )
 
 
-def count_between(whole: Gram, parts: Sequence[Gram]) -> int | None:
-    """The difference of the numbers of records; 1 if that is possible and rounding leaves others; else None."""
-    if whole.n is not None and all(part.n is not None for part in parts):
-        return whole.n - sum(part.n or 0 for part in parts)
-    count = whole.matrix[0, 0] - sum(part.matrix[0, 0] for part in parts)
-    open_ = sum(float(np.abs(gram.columns[:, 0, 0]).sum()) for gram in (whole, *parts) if gram.n is None)
+def in_words(terms: Sequence[Term]) -> tuple[str, tuple[str, ...]]:
+    """What a combination adds, and the names of what it subtracts."""
+
+    def named(factor: float, gram: Gram) -> str:
+        return gram.name if abs(factor) == 1 else f"{abs(factor):.3g} {gram.name}"
+
+    added = " and ".join(named(*term) for term in terms if term[0] > 0)
+    return added, tuple(named(*term) for term in terms if term[0] < 0)
+
+
+def count_of(terms: Sequence[Term]) -> int | None:
+    """The number of records; 1 if that is possible and errors leave others; else None."""
+    if all(gram.n is not None for _, gram in terms):
+        count = sum(factor * (gram.n or 0) for factor, gram in terms)
+        return round(count) if abs(count - round(count)) < 1e-6 else None
+    if any(gram.protected for _, gram in terms):
+        return None
+    count, whole = sum(factor * gram.matrix[0, 0] for factor, gram in terms), terms[0][1]
+    open_ = sum(abs(factor) * gram.open for factor, gram in terms if gram.n is None)
     return 1 if abs(count - 1) <= open_ + 1e-6 and open_ < _CURVED * whole.matrix[0, 0] else None
 
 
@@ -167,15 +213,14 @@ def other_units(one: Gram, other: Gram) -> dict[str, float]:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.divide(first, second)
         factor = max(ratio[1], 1 / ratio[1]) if ratio[1] > 0 else math.nan
-        if factor > _UNIT and abs(ratio[0] / ratio[1] - 1) < 0.1:
+        if factor > _UNIT and abs(math.log(max(ratio[0] / ratio[1], 1e-9))) < 0.1 * max(math.log(factor), 1.0):
             found[name] = float(ratio[1])
     return found
 
 
 def _group(
     problem: "_Problem",
-    whole: Gram,
-    parts: Sequence[Gram],
+    names: tuple[str, tuple[str, ...]],
     fields: tuple[str, ...],
     count: int,
     mean: np.ndarray,
@@ -189,11 +234,10 @@ def _group(
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
     k = len(fields)
-    half = norm.isf(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
+    half = -ndtri(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
-    names = tuple(part.name for part in parts)
-    return Between(whole.name, names, count, fields, estimate, sd * half, *ends, sd, evidence)
+    return Between(*names, count, fields, estimate, sd * half, *ends, sd, evidence)
 
 
 class _Problem:
@@ -310,7 +354,7 @@ class _Problem:
             if not weights.sum() > _EXCLUDED * _SAMPLES:
                 continue
             open_.append("exchanged" if band is None else "corrected")
-            error = norm.isf(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+            error = -ndtri(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
             low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
             lower, upper = np.minimum(lower, low), np.maximum(upper, high)
         return lower, upper, tuple(dict.fromkeys(open_))

@@ -34,10 +34,10 @@ def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     """Attack the fit, or the differences of the tables."""
     findings: list[Finding] = []
     notes: list[NotRun | str] = []
-    if look.tables:
-        from bayesrecon.auditing.several_tables import compare_tables
+    if look.together:
+        from bayesrecon.auditing.together import compare
 
-        found, refused = compare_tables(look.tables, look.asked)
+        found, refused = compare(look.together, look.asked)
         findings, notes = [*found], [*refused]
     if look.fit is not None:
         from bayesrecon.auditing.fit_findings import attack_fit

@@ -6,17 +6,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli.audits import OPTIONS, Announced, check_writable, finish, public_names, so_far
+from bayesrecon.cli.audits import (
+    OPTIONS,
+    Announced,
+    check_writable,
+    finish,
+    members_of,
+    public_names,
+    published,
+    so_far,
+    with_warnings,
+)
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
+from bayesrecon.cli.policy import read_policy
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.auditing.effort import Effort
+    from bayesrecon.json_types import Json
     from bayesrecon.model import Model
     from bayesrecon.posteriors.draws import Draws
     from bayesrecon.results.audit import Audit
+    from bayesrecon.results.findings import Thresholds as Limits
 
 Files = Annotated[
     list[str],
@@ -81,6 +93,28 @@ def audit(
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, some remedies are only predicted; full: measure all remedies.")
     ] = "quick",
+    membership: Annotated[
+        Path | None,
+        typer.Option(
+            help="Which of several files contains whom: a .csv file with a line WHOLE,PART for each disjoint part, "
+            "where both are files or names of groups. Groups that follow from combinations are reported."
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Compare with all that was published before, by this ledger (`bayesrecon ledger`)."),
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option(help="With a ledger: the account; by default of the usual ledger.")
+    ] = None,
+    part: Annotated[str | None, typer.Option(help="The part of the account.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Let this .yaml or .json file decide the exit code (0 allowed, 1 refused, 3 incomplete): fail_on, "
+            "allowed_kinds, allow_incomplete, worth, epsilon, and ACRO's keys such as safe_threshold."
+        ),
+    ] = None,
 ) -> None:
     """Report what publishing a file would reveal: copies of data, side channels, and the draws themselves.
 
@@ -90,8 +124,8 @@ def audit(
     A table of estimates with standard errors (.csv, .md, .html, .txt) is audited with --model ols, logit, poisson or a
     model of your own. results.json of ACRO needs no model.
 
-    Several CmdStan .csv files are the chains of one fit. Other files are audited one by one. Saved models are parsed,
-    never loaded.
+    Several CmdStan .csv files are the chains of one fit. Other files, and those of a folder, are audited one by one and
+    together: records that are in one and not in others are reported. Saved models are parsed, never loaded.
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
@@ -103,13 +137,13 @@ def audit(
         raise BayesreconError("--keep, --keep-draws and --digits need --fix FILE")
     row = "" if rows is None else "draws" if rows else "records"
 
-    from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
     from bayesrecon.auditing.folders import is_archive, is_folder
     from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
+    from bayesrecon.models.estimators import ESTIMATORS
     from bayesrecon.posteriors.contents import decided
     from bayesrecon.posteriors.leaves import read_leaves
     from bayesrecon.posteriors.printed.acro import is_acro
@@ -117,14 +151,25 @@ def audit(
     from bayesrecon.posteriors.tables import read_table
     from bayesrecon.results.findings import Thresholds
 
+    if policy is not None and fail_on is not None:
+        raise BayesreconError("--policy and --fail-on both decide the exit code; name one of them")
+    rules = None if policy is None else read_policy(policy)
+    thresholds = Thresholds(small_count=threshold) if rules is None else rules.thresholds
+    earlier, state, spent = published(ledger, account, part, files)
+    if rules is not None and rules.budgets and spent is None:
+        raise BayesreconError(f"--policy {policy}: a budget of {' and '.join(rules.budgets)} needs a ledger (--ledger)")
+    for line in () if rules is None else rules.notes():
+        console.say(line)
+    decides = None if rules is None else (rules, spent or {})
+    together: Json = {"membership": members_of(membership), "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
-        finish(
-            args, _table(args, files, remedies and effort_of(effort), threshold), html, fail_on, show_values=show_values
-        )
+        options = {**together, "remedies": remedies and effort_of(effort)}
+        result = _table(args, files, thresholds, options)
+        finish(args, with_warnings(result, state), html, fail_on, show_values=show_values, policy=decides)
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -133,16 +178,20 @@ def audit(
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
     if settings and args.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
-    chosen = inputs.load_model(args.model, settings, files) if args.model else None
+    chosen: Model | str | None = args.model
+    if args.model is not None and (
+        args.model not in ESTIMATORS or settings
+    ):  # those are models of the tables among them
+        chosen = inputs.load_model(args.model, settings, files)
     sources, default = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
     chosen = chosen or default
     if args.power is not None:
-        if chosen is None:
+        if chosen is None or isinstance(chosen, str):
             raise BayesreconError("--power needs a model: name it with --model")
         chosen = inputs.at_power(chosen, args.power)
-    knows = inputs.knowledge_of(args, chosen)
+    knows = inputs.knowledge_of(args, None if isinstance(chosen, str) else chosen)
     if args.known is not None and chosen is None:  # fits in saved objects know their fields
         knows["known"] = read_table(args.known)
     interrupted, used, named = False, chosen, (set[str](), set[str]())
@@ -154,47 +203,42 @@ def audit(
             remedies=remedies and effort_of(effort),
             public=allowed,
             rows=row,
-            thresholds=Thresholds(small_count=threshold),
+            thresholds=thresholds,
             key=how["key"],
         )
-        announced = Announced(how["progress"])
-        results: list[Audit] = []
-        for i, source in enumerate(sources):
-            result = None
-            try:
+        announced, result = Announced(how["progress"]), None
+        try:
+            if fix is None:
+                read = [read_leaves(s, trusted=True) for s in sources] if args.trusted else sources
+                one = read[0] if len(read) == 1 else read
+                result = run_audit(one, chosen, progress=announced, **together)
+            else:
+                (source,) = sources
                 several = isinstance(source, str) and (is_folder(source) or is_archive(source))
                 if several or is_cmdstan_approximation(source) or is_acro(source):
-                    if fix is not None:
-                        raise BayesreconError("--fix needs a file of draws, and this is not one")
-                    results.append(run_audit(source, chosen, progress=announced))
-                    continue
+                    raise BayesreconError("--fix needs a file of draws, and this is not one")
                 contents = read_leaves(source, progress=how["progress"], trusted=args.trusted)
                 contents = contents if chosen is not None else decided(contents, row)
-                if fix is not None:
-                    used = chosen or stored_model_of(contents)[0]
-                    named = named_to_keep(contents, used, (*(keep or ()), *allowed))
+                used = chosen or stored_model_of(contents)[0]
+                named = named_to_keep(contents, used, (*(keep or ()), *allowed))
                 result = run_audit(contents, chosen, progress=announced)
-                if fix is not None:
-                    draws = clean(contents, result, named, draws=keep_draws, digits=digits)
-                    console.say("auditing the cleaned copy before it is written")
-                    audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
-                    result = result.with_fixed(write_audited(draws, fix, audit_copy))
-                    console.wrote(fix)
-            except KeyboardInterrupt as stop:
-                results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
-                break
-            results.append(result)
-    finish(args, merge(results), html, fail_on, interrupted, show_values)
+                draws = clean(contents, result, named, draws=keep_draws, digits=digits)
+                console.say("auditing the cleaned copy before it is written")
+                audit_copy = partial(run_audit, model=used, progress=announced, rows="draws")
+                result = result.with_fixed(write_audited(draws, fix, audit_copy))
+                console.wrote(fix)
+        except KeyboardInterrupt as stop:
+            result, interrupted = so_far(result, stop), True
+    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values, decides)
 
 
 COMMAND = audit
 
 
-def _table(args: Arguments, files: list[str], remedies: "bool | Effort", threshold: int) -> "Audit":
+def _table(args: Arguments, files: list[str], thresholds: "Limits", options: "Json") -> "Audit":
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.cli.inputs import knowledge_of, table_of
-    from bayesrecon.results.findings import Thresholds
 
     correlations = correlations_of(files, args.correlations)
     table_options = table_of(files[0], args.model, args.settings)
@@ -211,8 +255,8 @@ def _table(args: Arguments, files: list[str], remedies: "bool | Effort", thresho
             correlations=correlations[0] if len(correlations) == 1 else correlations,
             formula=args.formula,
             column=column or None,
-            remedies=remedies,
-            thresholds=Thresholds(small_count=threshold),
+            **options,
+            thresholds=thresholds,
             **how,
         )
 

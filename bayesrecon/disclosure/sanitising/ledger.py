@@ -222,7 +222,7 @@ class Ledger:
             account["tilts"].append(
                 {
                     "id": self._identifier(release),
-                    "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "date": _now(),
                     "part": whose.part,
                     "model": release.model_name,
                     "data": data,
@@ -276,10 +276,10 @@ class Ledger:
                 "the data are about people of no other account"
             )
         notes: list[str] = [Note("a new ledger: it does not know what was released before")] if self.is_new else []
-        if unguarded := len(self._entries(whose)[1]):
+        if unguarded := len(self._entries(whose)[1]) + len(self.published(whose.account)):
             notes.append(
-                f"{unguarded} releases of account {whose.account} have a worth and no epsilon: epsilon holds for what "
-                "came after only, and worth and epsilon do not add up"
+                f"{unguarded} releases of account {whose.account} have no epsilon: epsilon holds for what came after "
+                "only, and worth and epsilon do not add up"
             )
         return after, notes
 
@@ -289,9 +289,65 @@ class Ledger:
         account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
         if budget is not None or account.get("epsilon") is None:
             account["epsilon"] = asked.epsilon if budget is None else budget
-        date = datetime.now(UTC).isoformat(timespec="seconds")
+        date = _now()
         account.setdefault("guarantees", []).append({"date": date, "part": whose.part, "model": model, **asdict(asked)})
         self._file.write()
+
+    def published(self, account: str) -> list[Json]:
+        """What was published of an account, withdrawn or not, in the order of entry."""
+        return self._file.accounts.get(account, {}).get("published", [])
+
+    def publish(self, whose: Whose, entry: Json) -> tuple[str, bool]:
+        """Enter what was published, and write the ledger. The number of the entry, and whether it is new.
+
+        Args:
+            entry: `{"name": str, "sha256": str, "totals": [...]}`. The same bytes are entered once.
+
+        Raises:
+            OSError: the ledger cannot be written.
+        """
+        account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
+        listed = account.setdefault("published", [])
+        for other in listed:
+            if (other["sha256"], other["part"]) == (entry["sha256"], whose.part):
+                return other["id"], False
+        number = str(len(listed) + 1)
+        listed.append({"id": number, "date": _now(), "part": whose.part, "withdrawn": None, **entry})
+        self._file.write()
+        return number, True
+
+    def withdraw(self, account: str, number: str) -> Json:
+        """Mark what was published as withdrawn. It stays in the ledger, because it is known.
+
+        Raises:
+            BayesreconError: there is no such entry.
+            OSError: the ledger cannot be written.
+        """
+        entry = next((one for one in self.published(account) if one["id"] == number), None)
+        if entry is None:
+            numbers = ", ".join(one["id"] for one in self.published(account)) or "none"
+            raise BayesreconError(f"account {account} has no entry {number}; its entries: {numbers}")
+        if entry["withdrawn"] is None:
+            entry["withdrawn"] = _now()
+            self._file.write()
+        return entry
+
+    def state(self, whose: Whose) -> list[str]:
+        """What is left of an account, in sentences. Worth and epsilon are never added to each other."""
+        account, guarantee = self.account(whose), self.guaranteed(whose)
+        published, sanitised = len(self.published(whose.account)), len(self._entries(whose)[1])
+        if not (published or sanitised or guarantee):
+            known = ", ".join(self.accounts) or "none"
+            return [f"the ledger knows no release of account {whose.account}; its accounts: {known}"]
+        lines = [f"account {whose.account}: {published} published, {sanitised} sanitised with a worth"]
+        if sanitised:
+            limit = "no budget" if account.budget is None else f"of a budget of {account.budget:g}"
+            lines.append(f"worth spent: {account.spent:g} draws, {limit}")
+        if guarantee is not None:
+            lines.append(f"releases with epsilon, all together: {guarantee.words}")
+            if published or sanitised:
+                lines.append("epsilon holds for what came after only, and worth and epsilon do not add up")
+        return lines
 
     def _guarantees(self, whose: Whose) -> list[Json]:
         return self._file.accounts.get(whose.account, {}).get("guarantees", [])
@@ -310,6 +366,10 @@ def opened_ledger(path: Path, *, only_read: bool = False) -> Generator[Ledger]:
     """Open a ledger for this process alone, as `opened_file` does."""
     with opened_file(path, only_read=only_read) as file:
         yield Ledger(file)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _spent(tilts: Sequence[Json], parts: Collection[str | None]) -> float:

@@ -31,7 +31,7 @@ from bayesrecon.json_types import Json
 EVERYBODY = "default"
 """The account of releases that name none."""
 
-_VERSION = 2  # of the format; version 1 held the key and one account for each table
+_VERSION = 3  # of the format; version 1 held the key and one account for each table, version 2 nothing published
 _KEY = 32  # bytes
 _FEWEST = 16  # different bytes in a key: a random one has fewer once in 10^15
 _LARGEST = 2**28  # bytes: enough for the tilts of thousands of releases
@@ -48,7 +48,7 @@ class LedgerFile:
         path: path of the ledger.
         key_path: path of the file with the key.
         key: 32 random bytes.
-        accounts: `{name: {"budget": float, "tilts": [...]}}`.
+        accounts: `{name: {"budget": float, "tilts": [...], "guarantees": [...], "published": [...]}}`.
         writes: how often the ledger was written.
         known: the number that the key's file has; None if there is no such file.
         is_locked: whether this process still holds the lock.
@@ -123,7 +123,7 @@ def _read(path: Path, key_path: Path) -> LedgerFile:
     if content is None and kept is None:
         return LedgerFile(path, key_path, secrets.token_bytes(_KEY), {})
     version = None if content is None else content.get(_MARK)
-    if content is not None and version not in (1, _VERSION):
+    if content is not None and version not in range(1, _VERSION + 1):
         newer = isinstance(version, int) and version > _VERSION
         raise BayesreconError(f"{path} is a ledger of a newer bayesrecon; update it" if newer else _no_ledger(path))
     if kept is None:

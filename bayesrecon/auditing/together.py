@@ -1,0 +1,429 @@
+"""Findings on what several releases give only together: records that are in one and not in others, and two tables."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import combinations
+from typing import cast
+
+import numpy as np
+
+from bayesrecon.attacks.differences.gram import Gram
+from bayesrecon.attacks.differences.one_record import Between, between
+from bayesrecon.attacks.differences.released import grams_of
+from bayesrecon.attacks.differences.search import Search, of_members, search
+from bayesrecon.attacks.differences.solved import gram_of_problem
+from bayesrecon.auditing.effort import budget_of
+from bayesrecon.auditing.look import Asked, Released
+from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
+from bayesrecon.auditing.stage import INCALCULABLE
+from bayesrecon.auditing.wording import items
+from bayesrecon.diagnostics import Z95
+from bayesrecon.domains import Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import kind_of
+from bayesrecon.estimation.limits_pooling import pooled_limits
+from bayesrecon.estimation.recovered import recovered, solve_release
+from bayesrecon.knowledge import Knows, check_knowledge, of_model
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.results.told import values_in
+
+KIND = "difference of releases"
+TABLES = "tables together"
+
+_APART = tuple(
+    Remedy(action, leaves="info") for action in ("publish one of them", "publish all of them on the same records")
+)
+_LATE = (Remedy("do not publish it, or publish it on the records of what was published before", leaves="info"),)
+_ATTACK = "two tables"
+_NEEDS = "the model, and both tables"
+_PASS = "audit each table by itself, and state what an attacker knows"
+
+
+@in_float64
+def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], list[NotRun]]:
+    """Findings on releases that they give only together, and what was not examined."""
+    knows, key = cast(Knows, asked.knows), asked.key
+    released = _with_names(released)
+    differences, refused, explained = Differences(released, asked).findings()
+    tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
+    findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained)
+    if findings:
+        differences = [f for f in differences if f.severity != "info"]
+    return [*differences, *findings], [*refused, *untried]
+
+
+def _solved(release: Release, knows: Knows) -> Gram | None:
+    return gram_of_problem(release.name, solve_release(release, **knows))
+
+
+def _with_names(released: Sequence[Released]) -> list[Released]:
+    """The same with names that differ."""
+    names = [one.name or "release" for one in released]
+    unique = [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)
+    ]
+    return [
+        replace(
+            one,
+            name=name,
+            release=None if one.release is None else replace(one.release, name=name),
+            grams=[replace(gram, name=name) for gram in one.grams],
+        )
+        for one, name in zip(released, unique, strict=True)
+    ]
+
+
+class Differences:
+    """The comparison of all releases with one another.
+
+    Attributes:
+        grams: `{name: possible totals}`, empty where there are none.
+    """
+
+    def __init__(self, released: Sequence[Released], asked: Asked) -> None:
+        self.by_name = {one.name: one for one in released}
+        self.knows = {k: v for k, v in asked.knows.items() if k != "total"}
+        self.asked, self.budget = asked, budget_of(asked.effort)
+        self.most = max(asked.thresholds.small_count - 1, 1)
+        self.reasons: dict[str, str] = {}
+        self.grams = {one.name: self._grams(one) for one in released}
+        self.domains: dict[str, Domain] = {}
+        for one in released:
+            self.domains |= one.domains if one.release is None else _domains(one.release, self.knows)
+        self.coarser = cache(self._coarser)
+
+    def findings(self) -> tuple[list[Finding], list[NotRun], set[frozenset[str]]]:
+        """Findings on records between releases, what could not be compared, and the pairs that are explained."""
+        usable = [grams for grams in self.grams.values() if grams and not grams[0].protected]
+        result = search(usable, self.most, self.asked.key, self.asked.earlier)
+        found = [("", one) for one in result.found if one.count > 1 or self._inside(one)]
+        if self.asked.membership:
+            single = [grams[0] for grams in self.grams.values() if len(grams) == 1]
+            found += of_members(single, self.asked.membership, self.most, self.asked.key)
+        findings = [self._finding(group, one) for group, one in found]
+        if not findings and len(usable) > 1:
+            findings = [_nothing(result, len(usable))]
+        findings += self._hidden()
+        return findings, self._closed(result), {frozenset((one.whole, *one.parts)) for _, one in found}
+
+    def _grams(self, one: Released) -> Sequence[Gram]:
+        if one.release is None:
+            return one.grams
+        try:
+            return self._of(one.release, one.n)
+        except (BayesreconError, *INCALCULABLE) as error:
+            self.reasons[one.name] = str(error)
+            return ()
+
+    def _of(self, release: Release, n: float | None) -> list[Gram]:
+        if any(self.knows.get(name) not in (None, "none", False) for name in ("fit_weights", "offset")):
+            return []
+        n = self.asked.knows.get("total") if n is None else n
+        return grams_of(release, n, of_model(self.knows, release.about), _solved)
+
+    def _coarser(self, name: str, action: str) -> Sequence[Gram]:
+        one = self.by_name[name]
+        if name in self.asked.earlier:  # it is out
+            return self.grams[name]
+        make = one.alternatives[action]  # a KeyError if it has another form
+        return self._of(make(), one.n)
+
+    def _hidden(self) -> list[Finding]:
+        """Releases whose noise hides single records."""
+        hidden = [grams[0] for grams in self.grams.values() if grams and grams[0].protected]
+        if not hidden or len(self.grams) < 2:
+            return []
+        errors = ", ".join(f"{gram.matrix[0, 0]:.4g} ± {gram.open:.2g} in {gram.name}" for gram in hidden)
+        title = "draws hide single records from differences"
+        summary = f"n is {errors}: the noise of the draws is larger than one record"
+        return [Finding(KIND, "info", title, tuple(gram.name for gram in hidden), summary, "all releases")]
+
+    def _closed(self, result: Search) -> list[NotRun]:
+        closed = [
+            NotRun(
+                KIND,
+                f"{name} has other units in {whole} than in {part} ({ratio:.4g} : 1)",
+                "give both in the same units",
+                (whole, part),
+            )
+            for whole, part, name, ratio in result.units
+        ]
+        closed += [
+            NotRun(
+                KIND,
+                f"{', '.join(names)} are related, but the signs of the covariate's means are not known",
+                "state the covariate's range (domain=), or pass the correlations",
+                names,
+            )
+            for names in result.ambiguous
+        ]
+        open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
+        if open_ and len(self.grams) > 1:
+            reason = f"totals of the records are not determined by {', '.join(open_)}"
+            errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
+            remedy = "for least squares pass the correlations of the estimates (correlations=) or the number of records"
+            closed.append(NotRun(KIND, f"{reason} ({errors})" if errors else reason, remedy, tuple(open_)))
+        return closed
+
+    def _inside(self, one: Between) -> bool:
+        """Whether a person can have such values."""
+        for name, value, half in zip(one.fields, one.estimate, one.half, strict=True):
+            low, high = self._domain(name).ends
+            if not low - 2 * half <= value <= high + 2 * half:
+                return False
+        return True
+
+    def _domain(self, name: str) -> Domain:
+        """The possible values of a field, or of an entry of it."""
+        return self.domains.get(name) or self.domains.get(name.partition("[")[0], Domain())
+
+    def _finding(self, group: str, one: Between) -> Finding:
+        known = _known(one)
+        records = "one record" if one.count == 1 else f"{one.count} records"
+        within = f" of {group}" if group else ""
+        less = " and ".join(one.parts)
+        parts = less if len(one.parts) == 1 else f"the union of {less}"
+        level: Severity = "medium"
+        evidence = [Item("n", float(one.count), lower=float(one.count), upper=float(one.count))]
+        for i in known:
+            se = float(one.half[i] / Z95)
+            name, low, high = one.fields[i], one.estimate[i] - one.half[i], one.estimate[i] + one.half[i]
+            name = name if one.count == 1 else f"mean({name}) of the {records}"
+            evidence.append(Item(name, float(one.estimate[i]), se, None, float(low), float(high), one.count == 1))
+        if one.count == 1 and known:
+            level = self._level(one)
+            person = values_in(", ".join(self._value(one, i) for i in known))
+            title = f"a person{within} by difference: {person}"
+            if group:
+                summary = f"if the membership holds, {group} is {person}; {_also(one, known)}"
+            else:
+                only = f"if {one.whole} and {parts} differ by one record and nothing else, it is {person}"
+                summary = f"{only}; {_also(one, known)}"
+        else:
+            title = f"{records}{within} by difference"
+            means = values_in(", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known))
+            stated = f"their means are {means}" if known else "their values are not determined"
+            each = [text for i in known if (text := self._each(one, i))]
+            if each:
+                level, stated = "high", f"{stated}; for each of them {values_in(', '.join(each))}"
+            premise = (
+                f"if the membership holds, {group} is {one.whole} less {less}"
+                if group
+                else f"if the records of {parts} are among those of {one.whole}, {records} are only in {one.whole}"
+            )
+            summary = f"{premise}: {stated}"
+        vague = [name for i, name in enumerate(one.fields) if i not in known]
+        if vague and known:
+            summary += f"; {', '.join(vague)} not determined"
+        if one.disagrees:
+            summary += f"; the totals of {', '.join(one.disagrees)} differ by more than these records"
+        needs = "the model, and that the releases differ by these records and nothing else"
+        names = tuple(name for name in self.grams if name in (*one.whole.split(" and "), *one.parts))
+        remedies = (
+            *(_LATE if set(names) & set(self.asked.earlier) else _APART),
+            *(self._tried(one, names) if self.asked.remedies else ()),
+        )
+        return Finding(KIND, level, title, names, summary, needs, tuple(evidence), remedies)
+
+    def _level(self, one: Between) -> Severity:
+        """High if a value of a single person is known well."""
+        known = _known(one)
+        sharp = (one.half[known] / Z95 < self.asked.thresholds.record * one.sd[known]).any()
+        return "high" if one.count == 1 and sharp else "medium"
+
+    def _value(self, one: Between, i: int) -> str:
+        """A field with its error, or the only possible value."""
+        value, half, domain = one.estimate[i], one.half[i], self._domain(one.fields[i])
+        low, high = value - half, value + half
+        if domain.kind == "integer":
+            levels = [float(v) for v in range(math.ceil(low), min(math.floor(high), math.ceil(low) + 1) + 1)]
+        else:
+            levels = [v for v in domain.levels if low <= v <= high]
+        return f"{one.fields[i]} {levels[0]:g}" if len(levels) == 1 else f"{one.fields[i]} {_number(value, half)}"
+
+    def _each(self, one: Between, i: int) -> str:
+        """The value that all of several records have, where their mean is an end of the possible values."""
+        domain = self._domain(one.fields[i])
+        if one.count == 1 or not (domain.levels or domain.kind == "integer"):
+            return ""
+        step = min(np.diff(sorted(domain.levels)), default=1.0) if domain.levels else 1.0
+        ends = [end for end in domain.ends if abs(one.estimate[i] - end) + one.half[i] < step / one.count]
+        return f"{one.fields[i]} {ends[0]:g}" if ends else ""
+
+    def _tried(self, one: Between, names: Sequence[str]) -> Iterator[Remedy]:
+        """What other forms of all of these releases would leave to an attacker who knows that a record is between."""
+        if len(names) != 1 + len(one.parts) or one.whole not in names:
+            return
+        before, new = one.half / Z95, [name for name in names if name not in self.asked.earlier]
+        for action in self.by_name[new[0]].alternatives if new else ():
+            everywhere = f"in {'all of these releases' if len(new) > 1 else new[0]}, {action}"
+            if not self.budget.allows():
+                yield Remedy(everywhere, untried=True)
+                continue
+            try:
+                whole, *parts = (self.coarser(name, action) for name in (one.whole, *one.parts))
+            except (BayesreconError, KeyError, *INCALCULABLE):
+                continue  # they have no more digits, or another form
+            left = None
+            if whole and all(parts):
+                left = between(whole[0], [part[0] for part in parts], one.fields, None, self.most, self.asked.key)
+            if left is None:
+                yield Remedy(f"{everywhere}: this attack then states nothing of these records", leaves="info")
+            elif not _known(left):
+                far = "the errors of all values are then above 1 standard deviation"
+                yield Remedy(f"{everywhere}: {far}", leaves="medium")
+            else:
+                i = int(np.argmin(left.half / left.sd))
+                error = float(left.half[i] / Z95)
+                yield Remedy(everywhere, left.fields[i], float(before[i]), None, error, self._level(left))
+
+
+def _domains(release: Release, knows: Mapping[str, object]) -> dict[str, Domain]:
+    stated = check_knowledge(release.about, **of_model(knows, release.about)).fields
+    return {name: field.domain for name, field in stated.items()}
+
+
+def _known(one: Between) -> list[int]:
+    """Positions of the fields about which something is known: the error is below the standard deviation of all."""
+    return [i for i in range(len(one.fields)) if one.half[i] / Z95 < one.sd[i]]
+
+
+def _number(value: float, half: float) -> str:
+    """A number with its error, to one digit of that and not more than eight.
+
+    >>> _number(50.29668, 0.0041)
+    '50.297 ± 0.004'
+    """
+    if not half > 0:
+        return f"{value:.8g}"
+    places = max(-math.floor(math.log10(half)), 0)
+    places = min(places, max(7 - math.floor(math.log10(max(abs(value), 1e-300))), 0))
+    return f"{value:.{places}f} ± {half:.1g}"
+
+
+def _also(one: Between, known: Sequence[int]) -> str:
+    words, ranges = one.alternatives([one.fields[i] for i in known])
+    return f"{words}, {values_in(ranges)}"
+
+
+def _nothing(result: Search, count: int) -> Finding:
+    pairs, triples = (
+        f"{count} {word}{'s' * (count != 1)}" for count, word in ((result.pairs, "pair"), (result.triples, "triple"))
+    )
+    tried = f"{pairs} and {triples} of {count} releases have nearly as many records"
+    summary = f"{tried}, and the digits of none show that they differ by one record or a few"
+    return Finding(KIND, "info", "no relation found between the releases", (), summary, "all releases")
+
+
+def _audit_pairs(
+    releases: Sequence[Release], threshold: int, knows: Knows, key: int, done: Collection[frozenset[str]]
+) -> tuple[list[Finding], list[NotRun]]:
+    """Findings on every pair of tables.
+
+    Args:
+        releases: the tables.
+        threshold: counts below it are small.
+        knows: what an attacker knows.
+        key: seed.
+        done: pairs of names whose difference was found already.
+    """
+    findings: list[Finding] = []
+    untried: list[NotRun] = []
+
+    @cache
+    def alone(i: int) -> Recovery:
+        return recovered(releases[i], **of_model(knows, releases[i].about), key=key).judged()
+
+    for i, j in combinations(range(len(releases)), 2):
+        pair, names = (releases[i], releases[j]), (releases[i].name, releases[j].name)
+        if frozenset(names) in done:
+            continue
+        try:
+            each = [alone(i), alone(j)]
+            if any(table.failures for table in each):
+                continue  # the audit of each table reports it
+            counts = [next((row for row in table if row.name == "n" and _exact(row)), None) for table in each]
+            apart = None not in counts and counts[0].upper != counts[1].upper  # type: ignore[union-attr]
+            together = None if apart else pooled_limits(pair, partial(recovered, key=key), knows)
+        except BayesreconError as error:
+            untried.append(NotRun(_ATTACK, str(error), _PASS, names))
+            continue
+        if together is None or together.failures:
+            findings += _cells(each, pair, threshold, names)
+        else:
+            findings += _together(each, together, pair, threshold, names)
+    return findings, untried
+
+
+def _together(
+    alone: Sequence[Recovery], both: Recovery, pair: Sequence[Release], threshold: int, names: tuple[str, ...]
+) -> list[Finding]:
+    """Findings that two tables of the same records give only together."""
+    before = {row.name for table in alone for row in table if row.estimate is not None}
+    new = [row for row in both if row.estimate is not None and row.name not in before]
+    if not new:
+        return []
+    title = f"two tables of the same records reveal {len(new)} statistics that neither of them reveals"
+    summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
+    needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
+    findings = [Finding(TABLES, "low", title, names, summary, needs, items(new), _APART)]
+    known_cells = {c.cell for table in alone for c in counts_of(table, None, "") if c.upper < threshold}
+    counts = [
+        c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in known_cells
+    ]
+    return findings + small_counts(counts, threshold, names, needs)
+
+
+def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]) -> list[Finding]:
+    """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
+    rows = [{row.name: row for row in recovery} for recovery in alone]
+    findings: list[Finding] = []
+    for name, first in rows[0].items():
+        second = rows[1].get(name)
+        if second is None or not name.startswith("n[") or not (_exact(first) and _exact(second)):
+            continue
+        sign = 1 if first.upper > second.upper else -1  # type: ignore[operator]
+        larger, smaller = (first, second) if sign > 0 else (second, first)
+        apart = larger.upper - smaller.upper  # type: ignore[operator]
+        if not 0 < apart < threshold:
+            continue
+        order = names if sign > 0 else names[::-1]
+        how = f"by difference of two tables: {larger.upper:g} in {order[0]} less {smaller.upper:g} in {order[1]}"
+        cell = name[2:-1]
+        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], threshold, names, _NEEDS)
+        evidence = (*finding.evidence, *_response(cell, rows if sign > 0 else rows[::-1], pair[0], apart))
+        findings.append(_retitled(finding, cell, apart, evidence))
+    return findings
+
+
+def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, ...]) -> Finding:
+    records = "one record" if apart == 1 else f"{apart:g} records"
+    title = f"two tables differ by {records} with {cell}"
+    summary = finding.summary.partition("; ")[0]
+    for item in evidence[1:]:
+        told = f"{item.estimate:.5g}"
+        summary += f"; {item.name} is {values_in(told)}" if apart == 1 else f"; {item.name} sums to {told}"
+    return replace(finding, title=title, summary=summary, evidence=evidence, remedies=_APART)
+
+
+def _exact(row: Row) -> bool:
+    return row.lower is not None and row.lower == row.upper
+
+
+def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, apart: float) -> tuple[Item, ...]:
+    """The total response of the records in only one table: the difference of `n m` between the tables."""
+    y = release.about.settings.get("response", "y")
+    counts = [table[f"n[{cell}]"] for table in rows]
+    means = [table.get(f"mean({y})[{cell}]") for table in rows]
+    if any(m is None or m.lower is None or m.upper is None or m.estimate is None for m in means):
+        return ()
+    low = counts[0].upper * means[0].lower - counts[1].upper * means[1].upper  # type: ignore[operator,union-attr]
+    high = counts[0].upper * means[0].upper - counts[1].upper * means[1].lower  # type: ignore[operator,union-attr]
+    middle = counts[0].upper * means[0].estimate - counts[1].upper * means[1].estimate  # type: ignore[operator,union-attr]
+    name = y if apart == 1 else f"sum({y})"
+    return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high), apart == 1),)

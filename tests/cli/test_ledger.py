@@ -1,0 +1,76 @@
+"""`bayesrecon ledger`: what was published is entered, listed and withdrawn, and judges what comes next."""
+
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrecon.posteriors.printed.numbers import cell
+
+ALL = "name,coef,std err\nIntercept,20.1852,3.44215\nage,0.490695,0.0671696\nsigma,6.66755,\nN,111,\n"
+LESS = "name,coef,std err\nIntercept,19.7264,2.47118\nage,0.491053,0.0482142\nsigma,4.78594,\nN,110,\n"
+OPTIONS = ("--model", "ols", "--domain", "age=0:120")
+
+
+@pytest.fixture
+def there(tmp_path):
+    (tmp_path / "all.csv").write_text(ALL)
+    (tmp_path / "less.csv").write_text(LESS)
+    return tmp_path, ("--account", "Trial", "--ledger", str(tmp_path / "book" / "ledger.json"))
+
+
+def test_a_table_is_judged_by_what_was_published_before(there, run):
+    path, book = there
+    assert run("ledger", "add", path / "all.csv", *OPTIONS, *book).code == 0
+    listed = json.loads(run("ledger", "list", *book, "--json").out)
+    assert [(one["id"], one["name"], one["totals"]) for one in listed["published"]] == [("1", "all.csv", 1)]
+    assert run("ledger", "withdraw", "1", *book).code == 0
+    audit = json.loads(run("audit", path / "less.csv", *OPTIONS, *book, "--no-remedies", "--json").out)
+    (finding,) = (f for f in audit["findings"] if f["kind"] == "difference of releases")
+    assert finding["severity"] == "high"
+    assert finding["summary"].startswith("if all.csv of ")
+    assert any(line.startswith("account trial: 1 published") for line in audit["warnings"])
+    again = json.loads(run("audit", path / "all.csv", *OPTIONS, *book, "--no-remedies", "--json").out)
+    assert not any(f["kind"] == "difference of releases" for f in again["findings"])  # it is the entry itself
+    elsewhere = json.loads(
+        run("audit", path / "less.csv", *OPTIONS, "--account", "x", *book[2:], "--no-remedies", "--json").out
+    )
+    assert any("knows no release of account x; its accounts: trial" in line for line in elsewhere["warnings"])
+
+
+def test_bad_input_is_refused_in_a_line(there, run):
+    path, book = there
+    for words, message in {
+        ("remove", "1"): "ledger remove: expected add, list, withdraw",
+        ("add",): "ledger add: name what to add",
+        ("list", "x.csv"): "ledger list takes no file",
+        ("withdraw", "1"): "account trial has no entry 1; its entries: none",
+        ("add", str(path / "nothing.csv")): "nothing.csv",
+    }.items():
+        code, _, err = run("ledger", *words, *book)
+        assert code == 2
+        assert message in err
+    beside = run("ledger", "add", path / "all.csv", *OPTIONS, "--ledger", path / "ledger.json")
+    assert "never keep the ledger beside a release" in beside.err
+
+
+@pytest.mark.slow
+def test_a_hundred_releases_of_an_account_take_a_minute_at_most(there, run):
+    """Monthly refits of a changing population."""
+    path, book = there
+    rng, x = np.random.default_rng(0), np.random.default_rng(1).normal(50, 9, 400)
+    y = 20 + 0.5 * x + rng.normal(0, 5, 400)
+    began = time.process_time()
+    for month in range(100):
+        at = slice(month, 200 + month + int(rng.integers(5)))
+        z = np.column_stack([np.ones(len(x[at])), x[at]])
+        b = np.linalg.lstsq(z, y[at], rcond=None)[0]
+        s = np.sqrt(((y[at] - z @ b) ** 2).sum() / (len(z) - 2))
+        se = s * np.sqrt(np.diag(np.linalg.inv(z.T @ z)))
+        rows = [[cell(v, 6), cell(e, 6)] for v, e in zip(b, se, strict=True)] + [[cell(s, 6), ""], [str(len(z)), ""]]
+        pd.DataFrame(rows, ["const", "age", "sigma", "N"], ["coef", "se"]).to_csv(path / f"{month}.csv")
+        assert run("ledger", "add", path / f"{month}.csv", *OPTIONS, *book).code == 0
+    assert run("audit", path / "less.csv", *OPTIONS, *book, "--no-remedies").code == 0
+    assert time.process_time() - began < 60
