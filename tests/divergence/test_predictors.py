@@ -10,7 +10,7 @@ from jax.scipy.special import gammaln, logsumexp
 from quick import quick
 
 from bayesrecon.divergence import score
-from bayesrecon.divergence.predictors import derivatives_along, predictors_of, whitened
+from bayesrecon.divergence.score import derivatives_along, predictors_of, whitened
 from bayesrecon.precision import x64
 
 WIDTH = 8

@@ -10,10 +10,9 @@ import pytest
 from numpyro import distributions as dist
 from parts import slow_then_large
 
-from bayesrecon.divergence.adaptive import AdaptiveEmbedding
+from bayesrecon.divergence.adaptive import AdaptiveEmbedding, SparseEmbedding, chunk_of
 from bayesrecon.divergence.dense import DenseEmbedding
 from bayesrecon.divergence.metrics import fold_factors, in_coordinates, metric_factor
-from bayesrecon.divergence.sparse import SparseEmbedding, chunk_of
 from bayesrecon.divergence.touched import NONE, Touched
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.basis import find_basis
@@ -114,7 +113,7 @@ def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypa
         basis = find_basis(dense, Reference(dense.release.model.fields), np.random.default_rng(1))[1]
         one, other = (e.moments(basis).gram for e in (dense, sparse))
         assert np.array_equal(one, other)
-        monkeypatch.setattr("bayesrecon.divergence.sparse._CONDITION", np.inf)
+        monkeypatch.setattr("bayesrecon.divergence.adaptive._CONDITION", np.inf)
         assert not np.array_equal(one, sparse.moments(basis).gram)
 
 
@@ -159,7 +158,7 @@ def test_records_that_touch_everything_are_left_dense():
 @pytest.mark.slow
 def test_an_engine_takes_the_parts(both, monkeypatch):
     _, adaptive, basis, probes = both
-    monkeypatch.setattr("bayesrecon.divergence.sparse.CHUNK", 2**9)
+    monkeypatch.setattr("bayesrecon.divergence.adaptive.CHUNK", 2**9)
     y = np.random.default_rng(3).normal(size=basis.size)
 
     def sums():
@@ -197,7 +196,7 @@ def test_a_pass_stays_on_the_device(both, monkeypatch, moved, name):
     """What all parts share goes there once, axes and weight of a part with it, atoms and weights of a block when it is
     their turn; sums come back once, and are those of this process. JAX refuses whatever is not asked for."""
     _, adaptive, basis, probes = both
-    monkeypatch.setattr("bayesrecon.divergence.sparse.CHUNK", 2**12)
+    monkeypatch.setattr("bayesrecon.divergence.adaptive.CHUNK", 2**12)
     sparse, y = adaptive.sparse, np.random.default_rng(3).normal(size=basis.size)
 
     def sums():
