@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -231,7 +232,7 @@ def _minus(a: Interval, b: Interval) -> Interval:
 
 def _times(a: Interval, b: Interval) -> Boxes:
     ends = np.stack(np.broadcast_arrays(*(u * v for u in a for v in b)))
-    return ends.min(axis=0), ends.max(axis=0)
+    return _plain(ends.min(axis=0), ends.max(axis=0))
 
 
 def _over(a: Interval, b: Interval) -> Boxes:
@@ -242,7 +243,12 @@ def _over(a: Interval, b: Interval) -> Boxes:
 def _square(a: Interval) -> Boxes:
     low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
-    return np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2
+    return _plain(np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2)
+
+
+def _plain(low: np.ndarray, high: np.ndarray) -> Any:
+    """Ends of intervals, of a single one as numbers of Python."""
+    return (low, high) if np.ndim(low) else (float(low), float(high))
 
 
 @dataclass(frozen=True)
