@@ -274,7 +274,7 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
 
 
 def unchanged(model):
-    """Pairs around no deletion, by type: the same records in another order, or fitted or sampled once more."""
+    """Pairs around no deletion, by type: the same records in another order, from another start, or sampled again."""
     rng, order = np.random.default_rng(5), np.random.default_rng(6).permutation(100)
     x, y, label = X[:100], RESPONSE[:100], (RESPONSE[:100] > 0).astype(int)
     line = [sm.OLS(y[rows], sm.add_constant(x[rows, 0])).fit() for rows in (np.arange(100), order)]
