@@ -1,38 +1,28 @@
 """What was published, in the ledger: totals with their errors, to compare later releases with."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.auditing.audit import released_by
 from bayesrecon.auditing.look import Asked, Released
 from bayesrecon.auditing.together import Differences
 from bayesrecon.disclosure.sanitising.ledger_file import packed, unpacked
-from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.knowledge import KNOWS
 
 
-def entry_of(path: Path, model: object = None, **which: Any) -> Json:
+def entry_of(path: Path, released: Sequence[Released], knows: Mapping[str, Any]) -> Json:
     """The entry of a file for `Ledger.publish`: its name, the hash of its bytes, and the totals that it determines.
 
     Args:
         path: the file as it was published.
-        model, which: as in `audit`.
-
-    Raises:
-        BayesreconError: the file cannot be read.
+        released: what it releases (`audit.released_by`).
+        knows: what an attacker knows, as keywords of `Knows`.
     """
-    if not path.is_file():
-        raise BayesreconError(f"{path}: name the file that was published")
-    content = path.read_bytes()
-    released = released_by(path, model, **which)
-    asked = Asked(knows={k: v for k, v in which.items() if v is not None and k in KNOWS})
-    found = Differences(released, asked).grams if released else {}
+    found = Differences(released, Asked(knows={k: v for k, v in knows.items() if v is not None})).grams
     totals = [[_packed(gram) for gram in grams] for grams in found.values() if grams]
-    return {"name": path.name, "sha256": hashlib.sha256(content).hexdigest(), "totals": totals}
+    return {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "totals": totals}
 
 
 def _packed(gram: Gram) -> Json:

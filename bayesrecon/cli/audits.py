@@ -1,6 +1,5 @@
 """Output of an audit on the command line: report, tables and exit code."""
 
-import hashlib
 import os
 import shlex
 import sys
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from bayesrecon.auditing.look import Released
     from bayesrecon.cli.policy import Policy
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
@@ -75,26 +73,6 @@ def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
                 f"--ledger {book}: never keep the ledger beside a release, {path}; name a folder that stays private"
             )
     return book
-
-
-def published(
-    ledger: "Path | None", account: "str | None", part: "str | None", files: "Sequence[str]"
-) -> "tuple[list[Released], list[str], dict[str, float] | None]":
-    """What the ledger says was published before, of anybody who may be in these files; the account in sentences; and
-    its worth and epsilon that are spent, None without a ledger."""
-    if ledger is None and account is None and part is None:
-        return [], [], None
-    from bayesrecon.auditing.published import published_before
-    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
-
-    whose = Whose(EVERYBODY if account is None else account, part)
-    with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
-        entries, state, guarantee = book.published(whose.account), book.state(whose), book.guaranteed(whose)
-        spent = {"worth": book.account(whose).spent, "epsilon": 0.0 if guarantee is None else guarantee.epsilon}
-    own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
-    others = [one for one in entries if one["sha256"] not in own]
-    known = [one for one in others if part is None or one["part"] in (None, whose.part)]
-    return published_before(known), state, spent
 
 
 def with_warnings(result: "Audit", lines: "Sequence[str]") -> "Audit":

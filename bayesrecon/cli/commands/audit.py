@@ -1,5 +1,6 @@
 """`bayesrecon audit`: may this file be published?"""
 
+import hashlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +12,9 @@ from bayesrecon.cli.audits import (
     Announced,
     check_writable,
     finish,
+    ledger_apart,
     members_of,
     public_names,
-    published,
     so_far,
     with_warnings,
 )
@@ -24,6 +25,9 @@ from bayesrecon.cli.policy import read_policy
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bayesrecon.auditing.look import Released
     from bayesrecon.json_types import Json
     from bayesrecon.model import Model
     from bayesrecon.posteriors.draws import Draws
@@ -155,7 +159,7 @@ def audit(
         raise BayesreconError("--policy and --fail-on both decide the exit code; name one of them")
     rules = None if policy is None else read_policy(policy)
     thresholds = Thresholds(small_count=threshold) if rules is None else rules.thresholds
-    earlier, state, spent = published(ledger, account, part, files)
+    earlier, state, spent = _published(ledger, account, part, files)
     if rules is not None and rules.budgets and spent is None:
         raise BayesreconError(f"--policy {policy}: a budget of {' and '.join(rules.budgets)} needs a ledger (--ledger)")
     for line in () if rules is None else rules.notes():
@@ -233,6 +237,26 @@ def audit(
 
 
 COMMAND = audit
+
+
+def _published(
+    ledger: "Path | None", account: "str | None", part: "str | None", files: "Sequence[str]"
+) -> "tuple[list[Released], list[str], dict[str, float] | None]":
+    """What the ledger says was published before, of anybody who may be in these files; the account in sentences; and
+    its worth and epsilon that are spent, None without a ledger."""
+    if ledger is None and account is None and part is None:
+        return [], [], None
+    from bayesrecon.auditing.published import published_before
+    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+
+    whose = Whose(EVERYBODY if account is None else account, part)
+    with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
+        entries, state, guarantee = book.published(whose.account), book.state(whose), book.guaranteed(whose)
+        spent = {"worth": book.account(whose).spent, "epsilon": 0.0 if guarantee is None else guarantee.epsilon}
+    own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
+    others = [one for one in entries if one["sha256"] not in own]
+    known = [one for one in others if part is None or one["part"] in (None, whose.part)]
+    return published_before(known), state, spent
 
 
 def _table(args: Arguments, files: list[str], thresholds: "Limits", options: "Json") -> "Audit":

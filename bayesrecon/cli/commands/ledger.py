@@ -82,13 +82,16 @@ COMMAND = ledger
 
 
 def _entry(args: Arguments, path: Path) -> dict[str, object]:
+    from bayesrecon.auditing.audit import released_by
     from bayesrecon.auditing.published import entry_of
     from bayesrecon.cli import inputs
     from bayesrecon.cli.estimate_tables import is_table
 
-    if not path.exists():
-        raise BayesreconError(f"{path}: no such file")
+    if not path.is_file():
+        raise BayesreconError(f"{path}: name the file that was published")
     knows = inputs.knowledge_of(args, None)
     if is_table(str(path)):
-        return entry_of(path, **inputs.table_of(str(path), args.model, args.settings), **knows)
-    return entry_of(path, None if args.model is None else inputs.load_model(args.model), **knows)
+        released = released_by(path, **inputs.table_of(str(path), args.model, args.settings), **knows)
+    else:
+        released = released_by(path, None if args.model is None else inputs.load_model(args.model), **knows)
+    return entry_of(path, released, knows)
