@@ -353,9 +353,9 @@ def _tried(
     remedies: list[Remedy] = []
     before, most = one.half / Z95, _most(thresholds)
     concerned = [tables[name] for name in (one.whole, *one.parts)]
-    for action in concerned[0].alternatives:
+    for action in concerned[0].alternatives or {}:
         try:
-            grams = [_grams(table.alternatives[action](), table.n, domains, knows) for table in concerned]
+            grams = [_grams((table.alternatives or {})[action](), table.n, domains, knows) for table in concerned]
         except (BayesreconError, KeyError):
             continue  # they have no more digits, or another form
         everywhere = f"in all of these tables, {action}"
