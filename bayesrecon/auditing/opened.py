@@ -114,8 +114,8 @@ class Opened:
 
     def of_density(self, release: PosteriorDraws, written: Resolution, progress: Progress | None) -> DensityRecovery:
         """What the log densities of a release give, if they are written at this resolution."""
-        known = {"known": self.known, "key": self.key, "progress": progress}
-        return recover_from_log_density(release, written=written, **known)
+        known, key = self.known, self.key
+        return recover_from_log_density(release, written=written, known=known, key=key, progress=progress)
 
     def spread(self, field: str) -> np.ndarray:
         """The spread of a field's values, as far as it is known."""

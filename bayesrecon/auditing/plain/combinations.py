@@ -240,7 +240,7 @@ def _finding(look: Look, related: list[Related], data: int | None = None) -> Fin
     if severity is None:
         return _structure(related) if all(r.structural for r in related) else None
     verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
-    exact = ((r.combinations, n) for r in related for n in np.flatnonzero(r.combinations.exact))
+    exact = ((r.combinations, int(n)) for r in related for n in np.flatnonzero(r.combinations.exact))
     rows = [values_in(combinations.row(n)) for combinations, n in islice(exact, SHOW)]
     first = related[0].combinations
     columns = {t: first.loadings[first.exact][:, k] for k, t in enumerate(first.terms)} if len(related) == 1 else {}

@@ -16,8 +16,12 @@ _REMEDY = "attack it in Python (posteriors.dirac with a model of its own), or pu
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     """Attack all fits."""
-    found, notes = zip(_estimates(look), _released(look), _saved(look), strict=True)
-    return [f for part in found for f in part], [n for part in notes for n in part]
+    findings: list[Finding] = []
+    notes: list[NotRun | str] = []
+    for attack in (_estimates, _released, _saved):
+        found, told = attack(look)
+        findings, notes = [*findings, *found], [*notes, *told]
+    return findings, notes
 
 
 def _estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
