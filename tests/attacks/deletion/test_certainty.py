@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 
 import bayesrecon
 from bayesrecon import HRec
-from bayesrecon.attacks.deletion.prepared import certainty
+from bayesrecon.attacks.deletion.certainty import certainty
 from bayesrecon.posteriors import retrain_without, train
 
 
