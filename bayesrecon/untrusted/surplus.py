@@ -44,11 +44,10 @@ _DIGITS = 17  # of a double
 _GAP, _COMMA = re.compile(rb"[ \t]+"), re.compile(rb"[ \t]*,[ \t]*")
 _FORMS, _ALIGNED = 1000, 3  # forms of lines that are told apart, and those that a table has whose columns are aligned
 _FORM = re.compile(  # of a number that no program writes so, and signs that nobody sees
-    rb"(?<![\w.+-])(?:-?0\d+\.|-?0(?:\.0*)?[eE][-+]?0*[1-9])"
+    rb"(?<![\w.+-])(?:-?0\d+\.\d+(?![\w.])|-?0(?:\.0*)?[eE][-+]?0*[1-9])"
     rb"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\xa0]|\xe2\x80[\x80-\x8f\xa8-\xaf]"
 )
-_PLUS, _BARE = re.compile(rb"(?<![\w.+-])\+\d"), re.compile(rb"(?<![\w.+-])[0-9]")
-_PADDED, _NAN = re.compile(rb"(?<![\w.:/+-])0\d+(?![\w.:/-])"), re.compile(rb"(?i)(?<!\w)nan(?!\w)")
+_NAN = re.compile(rb"(?im)(?<![^,;\t\n])-?nan(?![^,;\t\r\n])")
 _WITHIN = re.compile(rb'(?<=[^,;\t\r\n" ])"(?=[^,;\t\r\n" ])')
 
 
@@ -103,7 +102,7 @@ def _bytes(found: "list[tuple[str, bytes]] | Iterator[tuple[str, bytes]]") -> It
 def _of_text(file: BinaryIO) -> Iterator[Found]:
     """Blanks, digits, quotes and ends of lines of a table that none of its numbers needs."""
     layout, digits, quotes = _Layout(), [], 0
-    signs, padded, missing = Counter[str](), Counter[int](), Counter[bytes]()
+    odd, plus, bare, missing = 0, Counter[int](), Counter[int](), Counter[bytes]()
     rest = b""
     while True:
         block = file.read(_BLOCK)
@@ -114,19 +113,15 @@ def _of_text(file: BinaryIO) -> Iterator[Found]:
         digits += [m for m in _LONG.findall(lines) if _is_beyond(m)]
         quotes += len(_WITHIN.findall(lines))
         rows = _REMARK.sub(b"", lines) if b"#" in lines else lines
-        signs["odd"] += len(_FORM.findall(rows))
-        if plus := len(_PLUS.findall(rows)):
-            signs["plus"] += plus
-            signs["none"] += len(_BARE.findall(rows))
-        padded.update(map(len, _PADDED.findall(rows)))
+        odd += len(_FORM.findall(rows))
+        if b"+" in rows:
+            cells = [(k, cell.strip()[:1]) for row in rows.split(b"\n") for k, cell in enumerate(row.split(b","))]
+            plus.update(k for k, first in cells if first == b"+")
+            bare.update(k for k, first in cells if first.isdigit())
         missing.update(_NAN.findall(rows))
         if not block:
             break
-    forms = (
-        signs["odd"]
-        + min(signs["plus"], signs["none"])
-        + sum(sum(counts.values()) - max(counts.values(), default=0) for counts in (padded, missing))
-    )
+    forms = odd + sum((plus & bare).values()) + sum(missing.values()) - max(missing.values(), default=0)
     beside = ((_BLANKS, layout.blanks()), (_QUOTES, quotes), (_LINES, layout.ends()), (_FORMS_OF_NUMBERS, forms))
     for where, count in beside:
         if count:

@@ -1,5 +1,6 @@
 """What lies in a saved object, by its bytes, reaches the audit: it is found, or the audit is incomplete."""
 
+import io
 import pickle
 
 import byte_changes
@@ -45,6 +46,23 @@ def test_old_protocols_and_joblib_hold_the_same(protocol, tmp_path):
         for file in (path, packed):
             found = bayesrecon.audit(file, data=vanishing.TABLE, remedies=False)
             assert found.severity in ("medium", "high"), (name, file)
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_what_programs_write_has_nothing_beside(protocol, tmp_path):
+    kept = {
+        "a": np.arange(9000.0),
+        "t": "x" * 900,
+        "b": b"y" * 70_000,
+        "o": np.array([1, "a"], object),
+        "n": [0.1, 10**40],
+    }
+    plain, by_python = io.BytesIO(pickle.dumps(kept, protocol)), io.BytesIO()
+    pickle._Pickler(by_python, protocol).dump(kept)
+    joblib.dump(kept, joined := io.BytesIO(), protocol=protocol)
+    for file in (plain, by_python, joined):
+        (path := tmp_path / "object.joblib").write_bytes(file.getvalue())
+        assert SavedFile(path).everything()["unread"] == []
 
 
 def test_what_a_decoder_drops_is_unread(monkeypatch, tmp_path):

@@ -69,18 +69,18 @@ class Machine:
         self._below: list[list[object]] = []
         self._memo: dict[int, object] = {}
         self._next = 0
-        position, number, ends = 0, "", set[int]()
+        position, number, self._ends = 0, "", set[int]()
         try:
             for opcode, argument, opcode_position in pickletools.genops(self._stream):
                 last, position = position, opcode_position or 0
                 self.count += 1
-                ends.discard(position)
+                self._ends.discard(position)
                 self.odd += (number != "" and position - last not in _widths(number)) + (
                     opcode.name == "PROTO" and self.count > 1 and bool(self._stack or self._below or number or last)
                 )
                 number = repr(argument) if opcode.name in ("FLOAT", "INT", "LONG") else ""
                 if opcode.name == "FRAME":
-                    ends.add(position + 9 + int(argument))
+                    self._ends.add(position + 9 + int(argument))
                 if self.count > MOST_OPCODES:
                     raise Unreadable(f"more than {MOST_OPCODES} opcodes")
                 name = opcode.name
@@ -88,7 +88,7 @@ class Machine:
                     self._stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
                 elif name == "STOP":
                     root = self._stack.pop()
-                    self.odd += len(ends - {position + 1})
+                    self.odd += len(self._ends - {position + 1})
                     self.discarded += [*self._stack, *(item for stack in self._below for item in stack)]
                     return root
                 else:
@@ -266,6 +266,7 @@ class Machine:
             self._stack[-1] = target
         target.states.append(state)
         if self._built is not None:
+            self._ends.discard(self._stream.tell())  # joblib's arrays stand between frames
             self._built(target)
 
     def _persid(self, argument: object) -> None:
