@@ -226,9 +226,10 @@ def _released(subject: Look) -> Iterator[Released]:
     contents, name = subject.contents, subject.contents.name
     if (fit := subject.fit) is not None and fit.release is not None:
         yield _of_release(fit.release, name, fit.n, fit.alternatives)
-    for saved in contents.saved.fits if contents.saved is not None else ():
+    fits = () if contents.saved is None else contents.saved.fits
+    for saved in fits:
         if saved.release is not None:
-            yield _of_release(saved.release, f"{name}: {saved.where}" if len(contents.saved.fits) > 1 else name)
+            yield _of_release(saved.release, f"{name}: {saved.where}" if len(fits) > 1 else name)
     if contents.estimates:
         from bayesrecon.auditing.fit_findings import releases_of_estimates
 
@@ -334,17 +335,19 @@ def _listed(stack: ExitStack, of: object, model: object, name: str | None, how: 
     columns: Any = how.get("column")
     if isinstance(columns, list | tuple) and not isinstance(of, list | tuple):
         of, how = _for_each_model(of, how, columns)
-    if isinstance(of, list | tuple) and len(of) > 1 and not _are_chains(of):
-        return _several(stack, of, model, how)
+    listed: Any = of
+    if isinstance(of, list | tuple) and len(listed) > 1 and not _are_chains(listed):
+        return _several(stack, listed, model, how)
     if not is_path(of):
         return [_Source(name or "", partial(_one, of, model, name, how))]
-    if is_acro(of):
-        return _of_acro(os.fspath(of), how)
-    folder, archive = stack.enter_context(unpacked(of))
-    if archive is None and not is_folder(of):
+    path = os.fspath(of)
+    if is_acro(path):
+        return _of_acro(path, how)
+    folder, archive = stack.enter_context(unpacked(path))
+    if archive is None and not is_folder(path):
         return [_Source(name or "", partial(_one, of, model, name, how))]
     whole = [] if archive is None else [_Source(archive.name, partial(_contents, archive))]
-    root = Path(os.fspath(of)) if archive is None else folder
+    root = Path(path) if archive is None else folder
     files = files_of(root)
     if not files and not whole:
         raise BayesreconError(f"{root} is an empty folder; name a file")

@@ -46,6 +46,10 @@ SHOWN = {  # by command: its panel and an example
     "game": (_PLAY, "game customers.csv --response churned --learner logistic"),
     "demo": (_MAKE, "demo"),
     "fit": (_MAKE, "fit linear_regression patients.csv --response outcome -o fit.nc"),
+    "ledger": (
+        "Keep a record of what was published, by which audits judge what comes next.",
+        "ledger add table.csv --model ols --account survey --ledger private/ledger.json",
+    ),
     "models": (_MAKE, "models"),
     "posteriors": (_MAKE, "posteriors"),
 }

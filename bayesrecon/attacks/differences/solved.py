@@ -1,5 +1,7 @@
 """The totals that a solved release determines, as a Gram matrix with its errors."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
@@ -49,7 +51,7 @@ def gram_of_problem(name: str, problem: Problem) -> Gram | None:
     return Gram(name, tuple(names), restored(totals.totals[at][None])[0], restored(bounded), None, noise)
 
 
-def _product(parts: dict[str, object], one: str, other: str) -> str:
+def _product(parts: Mapping[str, object], one: str, other: str) -> str:
     name = f"{one}*{other}"
     return name if name in parts else f"{other}*{one}"
 

@@ -144,14 +144,10 @@ def audit(
     from bayesrecon.auditing.audit import audit as run
     from bayesrecon.auditing.effort import effort_of
     from bayesrecon.auditing.fix import clean, named_to_keep, write_audited
-    from bayesrecon.auditing.folders import is_archive, is_folder
     from bayesrecon.auditing.input import stored_model_of
     from bayesrecon.cli import console, inputs, option_values
-    from bayesrecon.models.estimators import ESTIMATORS
     from bayesrecon.posteriors.contents import decided
     from bayesrecon.posteriors.leaves import read_leaves
-    from bayesrecon.posteriors.printed.acro import is_acro
-    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
     from bayesrecon.posteriors.tables import read_table
     from bayesrecon.results.findings import Thresholds
 
@@ -183,9 +179,7 @@ def audit(
     if settings and args.model is None:
         raise BayesreconError("--settings needs a model: name it with --model")
     chosen: Model | str | None = args.model
-    if args.model is not None and (
-        args.model not in ESTIMATORS or settings
-    ):  # those are models of the tables among them
+    if args.model is not None and (settings or not _is_of_tables(args.model)):
         chosen = inputs.load_model(args.model, settings, files)
     sources, default = _sources(files, args.download)
     if fix is not None and len(sources) > 1:
@@ -195,10 +189,11 @@ def audit(
         if chosen is None or isinstance(chosen, str):
             raise BayesreconError("--power needs a model: name it with --model")
         chosen = inputs.at_power(chosen, args.power)
-    knows = inputs.knowledge_of(args, None if isinstance(chosen, str) else chosen)
+    own = None if isinstance(chosen, str) else chosen
+    knows = inputs.knowledge_of(args, own)
     if args.known is not None and chosen is None:  # fits in saved objects know their fields
         knows["known"] = read_table(args.known)
-    interrupted, used, named = False, chosen, (set[str](), set[str]())
+    interrupted, used, named = False, own, (set[str](), set[str]())
     with args.working() as how, as_typed(OPTIONS):
         run_audit = partial(
             run,
@@ -213,17 +208,16 @@ def audit(
         announced, result = Announced(how["progress"]), None
         try:
             if fix is None:
-                read = [read_leaves(s, trusted=True) for s in sources] if args.trusted else sources
+                read = [read_leaves(s, trusted=True) if args.trusted and not _is_many(s) else s for s in sources]
                 one = read[0] if len(read) == 1 else read
                 result = run_audit(one, chosen, progress=announced, **together)
             else:
                 (source,) = sources
-                several = isinstance(source, str) and (is_folder(source) or is_archive(source))
-                if several or is_cmdstan_approximation(source) or is_acro(source):
+                if _is_many(source):
                     raise BayesreconError("--fix needs a file of draws, and this is not one")
                 contents = read_leaves(source, progress=how["progress"], trusted=args.trusted)
                 contents = contents if chosen is not None else decided(contents, row)
-                used = chosen or stored_model_of(contents)[0]
+                used = own or stored_model_of(contents)[0]
                 named = named_to_keep(contents, used, (*(keep or ()), *allowed))
                 result = run_audit(contents, chosen, progress=announced)
                 draws = clean(contents, result, named, draws=keep_draws, digits=digits)
@@ -237,6 +231,23 @@ def audit(
 
 
 COMMAND = audit
+
+
+def _is_of_tables(model: str) -> bool:
+    """Whether this names the model of the tables among several files."""
+    from bayesrecon.models.estimators import ESTIMATORS
+
+    return model in ESTIMATORS
+
+
+def _is_many(source: object) -> bool:
+    """Whether a source is not one file of draws: a folder, an archive, outputs of ACRO or a distribution of CmdStan."""
+    from bayesrecon.auditing.folders import is_archive, is_folder
+    from bayesrecon.posteriors.printed.acro import is_acro
+    from bayesrecon.posteriors.recognition import is_cmdstan_approximation
+
+    several = isinstance(source, str) and (is_folder(source) or is_archive(source))
+    return several or is_cmdstan_approximation(source) or is_acro(source)
 
 
 def _published(
