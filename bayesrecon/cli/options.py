@@ -1,20 +1,21 @@
 """Options that several commands share."""
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
-def listed(module: str, function: str) -> Callable[[str], list[str]]:
-    """What the shell offers for a word: the keys of `function()`, which is loaded when the shell asks."""
+def offering(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What the shell offers for the beginning of a word: those of the names, which are loaded when it asks."""
+    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
 
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in getattr(importlib.import_module(module), function)() if name.startswith(incomplete)]
 
-    return complete
+def _models() -> Iterable[str]:
+    from bayesrecon.models import shipped
+
+    return shipped()
 
 
 Sources = Annotated[
@@ -31,7 +32,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         help="Name of a shipped model, own.py or own.py:NAME (a model, or a function returning one), or program.stan.",
-        autocompletion=listed("bayesrecon.models", "shipped"),
+        autocompletion=offering(_models),
     ),
 ]
 Constants = Annotated[

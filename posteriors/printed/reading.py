@@ -111,7 +111,7 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
         )
     path = Path(table)
     if not path.is_file():
-        raise BayesreconError(f"there is no file {path}{files_beside(path)}")
+        raise BayesreconError(f"{path}: no such file{files_beside(path)}")
     content = read_printed(path)
     grids, lines = [rows for grid in content["grids"] if (rows := [row for row in grid if row])], content["lines"]
     for other in beside:

@@ -298,7 +298,7 @@ def read_frame(table: object, description: str) -> "pd.DataFrame":
     if isinstance(table, (str, Path)):
         path = Path(table)
         if not path.is_file():
-            raise BayesreconError(f"there is no file {path}{beside(path)}")
+            raise BayesreconError(f"{path}: no such file{beside(path)}")
         if path.stat().st_size > _MOST_BYTES:
             raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB, too large for a table of estimates")
         with reading(path, "CSV"):

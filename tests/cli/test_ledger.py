@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.footers import cell
 
 ALL = "name,coef,std err\nIntercept,20.1852,3.44215\nage,0.490695,0.0671696\nsigma,6.66755,\nN,111,\n"
 LESS = "name,coef,std err\nIntercept,19.7264,2.47118\nage,0.491053,0.0482142\nsigma,4.78594,\nN,110,\n"

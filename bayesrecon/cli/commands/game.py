@@ -28,7 +28,7 @@ def game(
         typer.Argument(
             metavar="[GAME|TABLE]",
             help="A named game, or your own table (.csv, .json, .npz). Without it, the games are listed.",
-            autocompletion=options.listed("bayesrecon.games.named_games", "shipped"),
+            autocompletion=options.offering(lambda: _names()["games"]),
         ),
     ] = None,
     response: Annotated[str | None, typer.Option(help="For a table: the column to predict.")] = None,
@@ -36,7 +36,7 @@ def game(
         str | None,
         typer.Option(
             help="For a table: the learner; default logistic.",
-            autocompletion=options.listed("bayesrecon.games.named_games", "named_learners"),
+            autocompletion=options.offering(lambda: _names()["learners"]),
         ),
     ] = None,
     epsilon: Annotated[
@@ -50,7 +50,7 @@ def game(
         list[str] | None,
         typer.Option(
             help="An adversary to play; default those that suit what is shown. Repeatable.",
-            autocompletion=options.listed("bayesrecon.games.adversary", "named_adversaries"),
+            autocompletion=options.offering(lambda: _names()["adversaries"]),
         ),
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Number of rounds.", min=1)] = 1000,
@@ -147,17 +147,26 @@ def _game(name: str, response: str | None, learner: str | None, adversary: list[
     return own_game(table, response, learner or "logistic", adversaries=players, name=Path(name).stem, **flags)
 
 
-def _list(json: bool) -> None:
-    from bayesrecon.cli import console
-    from bayesrecon.cli.rich_tables import table
+def _names() -> dict[str, dict[str, str]]:
+    """What there is of each kind, with a line about it."""
     from bayesrecon.games.adversary import named_adversaries
     from bayesrecon.games.named_games import named_learners, shipped
 
-    games, players = shipped(), {name: line for name, (line, _) in named_adversaries().items()}
-    learners = {name: line for name, (line, _) in named_learners().items()}
+    return {
+        "games": dict(shipped()),
+        "adversaries": {name: line for name, (line, _) in named_adversaries().items()},
+        "learners": {name: line for name, (line, _) in named_learners().items()},
+    }
+
+
+def _list(json: bool) -> None:
+    from bayesrecon.cli import console
+    from bayesrecon.cli.rich_tables import table
+
+    kinds = _names()
     if json:
-        return console.emit_json({"games": dict(games), "adversaries": players, "learners": learners})
-    for title, listed in (("games", games), ("adversaries", players), ("learners", learners)):
+        return console.emit_json(kinds)
+    for title, listed in kinds.items():
         head, heading = [title[:-1], "what it is"], f"{len(listed)} {title}"
         console.out.print(table(head, listed.items(), title=heading, words=2, fold=True))
 

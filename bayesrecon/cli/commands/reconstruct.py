@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from bayesrecon.cli import options
-from bayesrecon.cli.attacks import attack_of, options_of, options_table
+from bayesrecon.cli.attacks import attack_of, declared, options_of, options_table
 from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.errors import BayesreconError
@@ -36,7 +36,7 @@ def reconstruct(
         typer.Option(
             help="Name of the attack. Without RELEASE, its options are listed.",
             show_default=False,
-            autocompletion=options.listed("bayesrecon.attacks.attack", "attacks"),
+            autocompletion=options.offering(lambda: [attack.name for attack in declared()]),
         ),
     ] = None,
     **chosen: Any,
