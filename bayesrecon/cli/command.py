@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from bayesrecon.cli import options
 from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
-from bayesrecon.errors import BayesreconError, beside
+from bayesrecon.errors import BayesreconError, Note, beside
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -174,10 +174,24 @@ def typed(text: str, options: Mapping[str, str]) -> str:
 
     >>> typed("say --draws (rows='draws' in Python), or pass total=20", {"total": "--total"})
     'say --draws, or pass --total 20'
+    >>> typed("domain={'sex': 'binary', 'age': (low, high)} narrows it", {})
+    '--domain sex=binary --domain age=LOW:HIGH narrows it'
     """
     names = "|".join(options)
-    spoken = re.sub(r" \([^()]* in Python\)", "", text)
-    return re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), spoken)
+    spoken = _DOMAINS.sub(_domains, re.sub(r" \([^()]* in Python\)", "", text))
+    spoken = re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), spoken)
+    return Note(spoken) if isinstance(text, Note) else spoken
+
+
+_DOMAINS = re.compile(r"\bdomain=\{([^{}]+)\}")
+_DOMAIN = re.compile(r"""['"]([^'"]+)['"]: (?:['"](\w+)['"]|[([]([^()\[\]]+)[)\]])""")
+
+
+def _domains(stated: re.Match[str]) -> str:
+    """A mapping of domains as it is typed: `--domain x=binary --domain y=0:1`."""
+    found = _DOMAIN.findall(stated[1])
+    ends = [(name, word or ":".join(end.strip() for end in pair.split(",")).upper()) for name, word, pair in found]
+    return " ".join(f"--domain {name}={value}" for name, value in ends) or stated[0]
 
 
 def _is_value(following: str | None) -> bool:
