@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -57,18 +58,7 @@ ESTIMATOR: Parameters = {
 
 
 _SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
-_READ = (
-    *_SOURCES,
-    "model",
-    "constants",
-    "correlations",
-    "known",
-    "public",
-    "candidates",
-    "truth",
-    "outputs",
-    "decoder",
-)
+_READ = (*_SOURCES, "model", "constants", "correlations", "known", "candidates", "truth", "outputs", "decoder")
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
 
@@ -96,10 +86,14 @@ class Running(TypedDict):
 
 
 class Arguments:
-    """Values of the shared options of a call, as attributes."""
+    """Values of the shared options of a call, as attributes.
 
-    def __init__(self, values: Mapping[str, Any]):
-        self.values = dict(values)
+    Attributes:
+        options: how each keyword is typed.
+    """
+
+    def __init__(self, values: Mapping[str, Any], options: Mapping[str, str]):
+        self.values, self.options = dict(values), options
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -123,7 +117,8 @@ class Arguments:
         notes: Iterable[str] = (),
     ) -> None:
         """Output a result: warnings, files, a plot, then JSON or tables."""
-        deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
+        say = partial(typed, options=self.options)
+        deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes, say=say)
 
 
 def check_read(values: Mapping[str, object], *, folders: bool) -> None:
@@ -176,9 +171,13 @@ def typed(text: str, options: Mapping[str, str]) -> str:
     'say --draws, or pass --total 20'
     >>> typed("domain={'sex': 'binary', 'age': (low, high)} narrows it", {})
     '--domain sex=binary --domain age=LOW:HIGH narrows it'
+    >>> typed("metric='euclid': pass known={'iq': values}", {"metric": "--metric", "known": "--known"})
+    '--metric euclid: pass --known FILE'
     """
     names = "|".join(options)
     spoken = _DOMAINS.sub(_domains, re.sub(r" \([^()]* in Python\)", "", text))
+    spoken = re.sub(rf"(?<![\w-])({names})=\{{[^{{}}]*\}}", lambda m: f"{options[m[1]]} FILE", spoken)
+    spoken = re.sub(rf"(?<![\w-])({names})=(['\"])([\w.-]+)\2", lambda m: f"{options[m[1]]} {m[3]}", spoken)
     spoken = re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), spoken)
     return Note(spoken) if isinstance(text, Note) else spoken
 
@@ -196,6 +195,15 @@ def _domains(stated: re.Match[str]) -> str:
 
 def _is_value(following: str | None) -> bool:
     return following is not None and (following.isalnum() or following in "'\"{<")
+
+
+def _option(name: str, annotation: object) -> str | None:
+    """The option of a parameter as it is typed; None for an argument."""
+    (info,) = [one for one in getattr(annotation, "__metadata__", ()) if hasattr(one, "param_decls")] or [None]
+    if info is None or type(info).__name__ != "OptionInfo":
+        return None
+    long = [word.partition("/")[0] for word in info.param_decls or () if word.startswith("--")]
+    return long[0] if long else f"--{name.replace('_', '-')}"
 
 
 def command(
@@ -219,14 +227,18 @@ def command(
         }
         function_options |= dict(more or {})
         all_options = {**shared, **function_options}
+        spelled = {
+            name: option for name, (annotation, _) in all_options.items() if (option := _option(name, annotation))
+        }
 
         def call(**values: Any) -> None:
-            args = Arguments({name: values[name] for name in shared if name not in function_options})
+            args = Arguments({name: values[name] for name in shared if name not in function_options}, spelled)
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
             check_read(values, folders=folders)
-            function(args, **{name: values[name] for name in function_options})
+            with as_typed(spelled):
+                function(args, **{name: values[name] for name in function_options})
 
         required = [name for name, (_, default) in all_options.items() if default is inspect.Parameter.empty]
         ordered = {

@@ -25,6 +25,7 @@ def deliver(
     json: bool,
     show: "Callable[[R], Iterable[RenderableType]]",
     notes: Iterable[str] = (),
+    say: Callable[[str], str] = lambda message: message,
 ) -> None:
     """Output a result.
 
@@ -35,12 +36,13 @@ def deliver(
         json: whether to print one JSON object on stdout instead of texts and tables.
         show: function that returns these texts and tables.
         notes: warnings in addition to those of the result.
+        say: function from a warning to its words on the command line.
     """
     from bayesrecon.cli import console
 
     failures = tuple(f"failed: {failure}" for failure in getattr(result, "failures", ()))
     for warning in (*failures, *getattr(result, "warnings", ()), *notes):
-        console.warn(warning)
+        console.warn(say(warning))
     if out is not None:
         result.save(out)
         console.wrote(out)

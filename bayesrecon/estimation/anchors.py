@@ -37,6 +37,7 @@ class Reference:
         known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
         centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
             drawn over many orders of magnitude.
+        unit: `{field: shape}`, factor of values over many orders of magnitude, for fields in other units.
         broad: share of the records that is drawn over many orders of magnitude in spite of `centre` and `scale`.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
         most: largest size of the pool from which a basis is chosen.
@@ -50,6 +51,7 @@ class Reference:
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
     centre: Mapping[str, np.ndarray] = field(default_factory=dict)
     scale: Mapping[str, np.ndarray] = field(default_factory=dict)
+    unit: Mapping[str, np.ndarray] = field(default_factory=dict)
     broad: float = 0.0
     accept: Callable[[Records], np.ndarray] | None = None
     most: int = 1024
@@ -103,10 +105,15 @@ class Reference:
                 scale = stretch.reshape(-1, *(1 for _ in spec.shape)) * self.scale[name]
                 records[name] = spec.domain.draw(rng, shape, self.centre[name], scale)
                 if is_broad.any():
-                    records[name][is_broad] = spec.domain.draw_broad(rng, (int(is_broad.sum()), *spec.shape))
+                    records[name][is_broad] = self._broad(name, rng, int(is_broad.sum()))
             else:
-                records[name] = spec.domain.draw_broad(rng, shape)
+                records[name] = self._broad(name, rng, size)
         return self._with_responses(rng, records) if self.predict is not None and self.predicted else records
+
+    def _broad(self, name: str, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Values over many orders of magnitude."""
+        values = self.fields[name].domain.draw_broad(rng, (size, *self.fields[name].shape))
+        return values * self.unit[name] if name in self.unit else values
 
     def _with_responses(self, rng: np.random.Generator, records: Records) -> Records:
         assert self.predict is not None

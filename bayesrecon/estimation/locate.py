@@ -54,6 +54,8 @@ _PREDICTED_RECORDS = 256
 _ATOMS = 2048
 # Largest number of multiplications in a pass; with many features fewer atoms are used, or a pass would take minutes.
 _LARGEST_WORK = 2**37
+_SIZES = 10.0 ** np.arange(-12.0, 12.5, 0.5)  # of values of a field in unknown units
+_NARROW, _TYPICAL = (1e-1, 1e3), 30.0  # sizes that values over many orders of magnitude hold well, and one of them
 _FEWEST_ATOMS = 256  # with fewer, the noise of a pass exceeds the shift that it measures
 # Largest information of a generic record once the data are located: in all, and relative to a typical record.
 # Visibility is judged on records that can be among the data; one with more would dominate every mean square.
@@ -97,7 +99,12 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
-    reference = error_law.initial_reference(reference, lambda: _standard(knowledge))
+    sizes = _sizes(embedding, knowledge)
+    far = {
+        name: np.where((size < _NARROW[0]) | (size > _NARROW[1]), size / _TYPICAL, 1.0) for name, size in sizes.items()
+    }
+    reference = replace(reference, unit={name: unit for name, unit in far.items() if (unit != 1).any()})
+    reference = error_law.initial_reference(reference, lambda: _standard(embedding, knowledge, sizes))
     rank, features = rank_of(embedding, reference, knowledge, rng)
     if rank is None:
         most = max(int(_FEATURES_PER_ROOT_DRAW * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
@@ -210,8 +217,11 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
     return replace(distribution, centre=centre, scale=scale)
 
 
-def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Centre and scale before anything is recovered: those of an interval, or else of standardised values."""
+def _standard(
+    embedding: OneRelease, knowledge: Knowledge, sizes: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Centre and scale before anything is recovered: those of an interval, or else of standardised values. Where the
+    equations are those of a regression, they are zero and the size at which a value begins to matter."""
     centre, scale = {}, {}
     for name, spec in knowledge.fields.items():
         if name not in knowledge.aside:
@@ -219,7 +229,28 @@ def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np
             finite = bool(np.isfinite(high - low))
             centre[name] = np.full(spec.shape, (low + high) / 2 if finite else 0.0)
             scale[name] = np.full(spec.shape, (high - low) / np.sqrt(12) if finite else 1.0)
-    return centre, scale
+    return centre, scale | (dict(sizes) if embedding.release.spans else {})
+
+
+def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]:
+    """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being zero or the
+    middle of their interval: units do not matter then. One where none does."""
+    centre, _ = _standard(embedding, knowledge, {}) if not knowledge.known else ({}, {})
+    found = {}
+    tried = np.concatenate([[0.0], _SIZES, -_SIZES])
+    for name in centre:
+        spec = knowledge.fields[name]
+        if spec.domain.kind != "real" or np.isfinite([spec.domain.low, spec.domain.high]).any():
+            continue
+        found[name] = np.ones(spec.shape)
+        for index in np.ndindex(spec.shape):
+            records = {k: np.repeat(np.asarray(v)[None], len(tried), axis=0) for k, v in centre.items()}
+            records[name][(slice(None), *index)] = tried
+            at_zero, *elsewhere = np.nan_to_num(np.asarray(embedding.information(records)), nan=np.inf)
+            matters = np.max(np.reshape(elsewhere, (2, -1)), axis=0) > 2 * at_zero
+            if matters.any():
+                found[name][index] = _SIZES[int(matters.argmax())]
+    return found
 
 
 def follow_moments(
@@ -233,7 +264,9 @@ def follow_moments(
     """
     unknown = [f for f in knowledge.fields if f not in knowledge.aside]
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}
-    sd = {f: np.array(reference.scale.get(f, np.ones(knowledge.fields[f].shape))) for f in unknown}
+    sd = {
+        f: np.array(reference.scale.get(f, reference.unit.get(f, np.ones(knowledge.fields[f].shape)))) for f in unknown
+    }
     reference = reference.recentred(mean, sd)
     out_of_range = False
     for _ in range(PASSES):

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.inexact import Limit
 from bayesrecon.posteriors.printed.headers import EST, HIGH, LOW, OR, SE, SIGMA, STAT, footer_of, plain
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayesrecon.inexact import Limit
 
 
 Number = tuple[float, float]
@@ -108,7 +109,7 @@ class Footer:
         k = self._parameters(p, n)
         return None if k is None else (k - 0.5 * self.aic[0], 0.5 * self.aic[1])
 
-    def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> Limit | None:
+    def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> "Limit | None":
         """Variance of the response: `(n - p) s^2 / (n (1 - R^2))`.
 
         Args:
@@ -120,6 +121,8 @@ class Footer:
         share = (total - p) / total
         low = share * scale[0] / (1 - max(self.r2[0] - self.r2[1], 0.0)) * (1 - _ARITHMETIC)
         high = share * scale[1] / (1 - self.r2[0] - self.r2[1]) * (1 + _ARITHMETIC)
+        from bayesrecon.inexact import Limit  # with JAX
+
         return Limit(low, high, 0.5 * (low + high))
 
 

@@ -65,6 +65,7 @@ COMMANDS = {
     ),
     "sanitise": ("kidiq-kidscore_momiq", "-o", "safe.nc"),
     "publish": ("fit.nc", "--model", "kidscore_momiq", "-o", "published"),
+    "ledger": ("list", "--ledger", "private/ledger.json"),
     "demo": (),
     "models": (),
     "posteriors": (),
@@ -126,4 +127,4 @@ def test_a_second_run_compiles_nothing(command, work, cache, database):
     first, _ = run()
     made, read = run()
     assert len(made) == len(read), (made, read)
-    assert first or command in ("game", "models", "outputs", "posteriors")  # which compile nothing at all
+    assert first or command in ("game", "ledger", "models", "outputs", "posteriors")  # which compile nothing at all

@@ -7,6 +7,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import statsmodels.api as sm
 from families import model_of, simulated
 from gridded import logistic, poisson, switching
 from parts import slow_then_large
@@ -16,7 +17,7 @@ from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.estimation import anchors, basis, locate, record_weights, solve
 from bayesrecon.estimation.solve import fit
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.models import from_numpyro
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
@@ -29,6 +30,40 @@ def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
     found = [bayesrecon.recover(release, key=key)["n"] for key in range(12)]
     assert abs(found[0].estimate - 62) < 4 * found[0].se
     assert np.ptp([n.estimate for n in found]) < 1e-6
+
+
+def exact(x, y, release):
+    """A fit, or draws of its posterior under a flat prior."""
+    design = np.column_stack([np.ones(len(x)), x])
+    if release == "fit":
+        return sm.OLS(y, design).fit()
+    rng, covariance = np.random.default_rng(0), np.linalg.inv(design.T @ design)
+    best = covariance @ design.T @ y
+    sigma = np.sqrt(((y - design @ best) ** 2).sum() / rng.chisquare(len(x) - 2, 4000))
+    beta = best + rng.normal(size=(4000, 2)) @ np.linalg.cholesky(covariance).T * sigma[:, None]
+    values = {"alpha": beta[:, 0].reshape(4, -1), "beta": beta[:, 1].reshape(4, -1, 1), "sigma": sigma.reshape(4, -1)}
+    wide = 1000 * np.abs(best).max()
+    return from_draws(values, load("linear_regression", coefficient_scale=wide, sigma_scale=wide))
+
+
+@pytest.mark.parametrize(
+    ("release", "x_unit", "y_unit"),
+    [
+        ("fit", 1e-6, 1e4),
+        ("fit", 1e9, 1e7),
+        pytest.param("draws", 1.0, 1e5, marks=pytest.mark.slow),
+        pytest.param("draws", 1e4, 1e8, marks=pytest.mark.slow),
+    ],
+)
+def test_units_do_not_matter(release, x_unit, y_unit):
+    """Dollars, inhabitants, micrograms: neither a fit nor draws say in which units their records are."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(20, 80, 111)
+    y = 20 + 0.5 * x + rng.normal(0, 10, 111)
+    found = bayesrecon.recover(exact(x * x_unit, y * y_unit, release))
+    assert not found.failures
+    assert found["n"].lower - 1e-3 <= 111 <= found["n"].upper + 1e-3
+    assert found["n"].upper - found["n"].lower < 40
 
 
 @pytest.mark.slow
