@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, MissingExtraError, near
 
 if TYPE_CHECKING:
     from bayesrecon.results.audit import Audit
@@ -126,7 +126,7 @@ def _parsed(path: Path, text: str) -> Any:
     try:
         import yaml
     except ImportError:
-        raise BayesreconError(f"--policy {path}: install PyYAML (pip install pyyaml), or write it as .json") from None
+        raise MissingExtraError(f"--policy {path} (in YAML, not .json)", "policies") from None
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError):
