@@ -50,17 +50,19 @@ def column(name, field):
     ("name", "places"),
     [
         ("lm.rds", ["object/model/age", "object/residuals", "object/qr/qr", "object/terms@.Environment/d/<value>/id"]),
-        ("lm-do_call.rds", ["object/call/<2>/id"]),
+        pytest.param("lm-do_call.rds", ["object/call/<2>/id"], marks=pytest.mark.slow),
         ("lm-row_names.rds", ["object/residuals@names", "object/model@row.names"]),
-        ("glm_logit.rds", ["object/data/id", "object/linear.predictors"]),
-        ("nls-model_false.rds", ["object/m/resid/<environment>/env/age"]),
-        ("lmer-frame_removed.rds", ["object@pp@.xData/.->X", "object@resp@.xData/.->y"]),
+        pytest.param("glm_logit.rds", ["object/data/id", "object/linear.predictors"], marks=pytest.mark.slow),
+        pytest.param("nls-model_false.rds", ["object/m/resid/<environment>/env/age"], marks=pytest.mark.slow),
+        pytest.param(
+            "lmer-frame_removed.rds", ["object@pp@.xData/.->X", "object@resp@.xData/.->y"], marks=pytest.mark.slow
+        ),
         ("coxph.rds", ["object/x", "object/y"]),
-        ("gam-stripped.rds", ["object/smooth/[[1]]/Xu"]),
+        pytest.param("gam-stripped.rds", ["object/smooth/[[1]]/Xu"], marks=pytest.mark.slow),
         ("randomForest.rds", ["object/y"]),
         ("function.rds", ["object/<environment>/table/id"]),
         ("draws_array-with_data.rds", ["object@patients/id"]),
-        ("two_fits.RData", ["linear/model/age", "counts/data/id"]),
+        pytest.param("two_fits.RData", ["linear/model/age", "counts/data/id"], marks=pytest.mark.slow),
         ("list-with_data.rds", ["object/table/age"]),
     ],
 )

@@ -35,6 +35,7 @@ def test_the_profile_likelihood_is_logistic_regression():
     assert float(value[0]) == pytest.approx(max(values), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_deleted_record_is_likely_and_its_premise_is_weighed_against_others():
     members, k, pair = play(2, draws=1000)
     found = bayesrecon.infer_deletion(pair, members)
