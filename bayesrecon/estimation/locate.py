@@ -54,7 +54,8 @@ _PREDICTED_RECORDS = 256
 _ATOMS = 2048
 # Largest number of multiplications in a pass; with many features fewer atoms are used, or a pass would take minutes.
 _LARGEST_WORK = 2**37
-_SIZES = 10.0 ** np.arange(-12.0, 12.5, 0.5)  # of values of a field in unknown units
+_SIZES = 10.0 ** np.arange(-12.0, 13.0)  # of values of a field in unknown units
+_MOST_ENTRIES = 64  # of all such fields, whose sizes are looked for one by one
 _NARROW, _TYPICAL = (1e-1, 1e3), 30.0  # sizes that values over many orders of magnitude hold well, and one of them
 _FEWEST_ATOMS = 256  # with fewer, the noise of a pass exceeds the shift that it measures
 # Largest information of a generic record once the data are located: in all, and relative to a typical record.
@@ -236,21 +237,25 @@ def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]
     """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being zero or the
     middle of their interval: units do not matter then. One where none does."""
     centre, _ = _standard(embedding, knowledge, {}) if not knowledge.known else ({}, {})
-    found = {}
+    fields = {name: knowledge.fields[name] for name in centre}
+    unbounded = {
+        name: np.ones(f.shape)
+        for name, f in fields.items()
+        if f.domain.kind == "real" and np.isinf([f.domain.low, f.domain.high]).all()
+    }
+    entries = [(name, index) for name, size in unbounded.items() for index in np.ndindex(size.shape)]
+    if not 0 < len(entries) <= _MOST_ENTRIES:
+        return {}
     tried = np.concatenate([[0.0], _SIZES, -_SIZES])
-    for name in centre:
-        spec = knowledge.fields[name]
-        if spec.domain.kind != "real" or np.isfinite([spec.domain.low, spec.domain.high]).any():
-            continue
-        found[name] = np.ones(spec.shape)
-        for index in np.ndindex(spec.shape):
-            records = {k: np.repeat(np.asarray(v)[None], len(tried), axis=0) for k, v in centre.items()}
-            records[name][(slice(None), *index)] = tried
-            at_zero, *elsewhere = np.nan_to_num(np.asarray(embedding.information(records)), nan=np.inf)
-            matters = np.max(np.reshape(elsewhere, (2, -1)), axis=0) > 2 * at_zero
-            if matters.any():
-                found[name][index] = _SIZES[int(matters.argmax())]
-    return found
+    records = {k: np.repeat(np.asarray(v)[None], len(tried) * len(entries), axis=0) for k, v in centre.items()}
+    for i, (name, index) in enumerate(entries):
+        records[name][(slice(i * len(tried), (i + 1) * len(tried)), *index)] = tried
+    information = np.nan_to_num(np.asarray(embedding.information(records)), nan=np.inf).reshape(len(entries), -1)
+    for (name, index), (at_zero, *elsewhere) in zip(entries, information, strict=True):
+        matters = np.max(np.reshape(elsewhere, (2, -1)), axis=0) > 2 * at_zero
+        if matters.any():
+            unbounded[name][index] = _SIZES[int(matters.argmax())]
+    return unbounded
 
 
 def follow_moments(
