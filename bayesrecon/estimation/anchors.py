@@ -37,7 +37,6 @@ class Reference:
         known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
         centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
             drawn over many orders of magnitude.
-        unit: `{field: shape}`, factor of values over many orders of magnitude, for fields in other units.
         broad: share of the records that is drawn over many orders of magnitude in spite of `centre` and `scale`.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
         most: largest size of the pool from which a basis is chosen.
@@ -45,13 +44,13 @@ class Reference:
         tails: degrees of freedom of a t distribution, whose random scale stretches each record; None for no stretch.
         predict: `(rng, records) -> records` with responses that the posterior predicts for them.
         predicted: share of the records whose responses are predicted; the others are drawn from their domain.
+        unit: `{field: shape}`, factor of values over many orders of magnitude, for fields in other units.
     """
 
     fields: Mapping[str, Field]
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
     centre: Mapping[str, np.ndarray] = field(default_factory=dict)
     scale: Mapping[str, np.ndarray] = field(default_factory=dict)
-    unit: Mapping[str, np.ndarray] = field(default_factory=dict)
     broad: float = 0.0
     accept: Callable[[Records], np.ndarray] | None = None
     most: int = 1024
@@ -59,6 +58,7 @@ class Reference:
     tails: float | None = None
     predict: Callable[[np.random.Generator, Records], Records] | None = None
     predicted: float = 0.0
+    unit: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def draw(self, rng: np.random.Generator, size: int) -> Records:
         """`size` records, `{field: (size, *shape)}`.

@@ -55,6 +55,7 @@ _ATOMS = 2048
 # Largest number of multiplications in a pass; with many features fewer atoms are used, or a pass would take minutes.
 _LARGEST_WORK = 2**37
 _SIZES = 10.0 ** np.arange(-12.0, 13.0)  # of values of a field in unknown units
+_MATTERS = 1e-3  # information of a record that is more than none
 _MOST_ENTRIES = 64  # of all such fields, whose sizes are looked for one by one
 _NARROW, _TYPICAL = (1e-1, 1e3), 30.0  # sizes that values over many orders of magnitude hold well, and one of them
 _FEWEST_ATOMS = 256  # with fewer, the noise of a pass exceeds the shift that it measures
@@ -236,7 +237,7 @@ def _standard(
 def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]:
     """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being zero or the
     middle of their interval: units do not matter then. One where none does."""
-    centre, _ = _standard(embedding, knowledge, {}) if not knowledge.known else ({}, {})
+    centre, scale = _standard(embedding, knowledge, {}) if not knowledge.known else ({}, {})
     fields = {name: knowledge.fields[name] for name in centre}
     unbounded = {
         name: np.ones(f.shape)
@@ -246,13 +247,15 @@ def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]
     entries = [(name, index) for name, size in unbounded.items() for index in np.ndindex(size.shape)]
     if not 0 < len(entries) <= _MOST_ENTRIES:
         return {}
-    tried = np.concatenate([[0.0], _SIZES, -_SIZES])
-    records = {k: np.repeat(np.asarray(v)[None], len(tried) * len(entries), axis=0) for k, v in centre.items()}
+    tried, rng = np.concatenate([[0.0], _SIZES, -_SIZES]), np.random.default_rng(0)
+    one = {k: f.domain.draw(rng, (1, *f.shape), centre[k], scale[k]) for k, f in fields.items()}
+    one |= {name: np.zeros((1, *size.shape)) for name, size in unbounded.items()}
+    records = {k: np.repeat(v, len(tried) * len(entries), axis=0) for k, v in one.items()}
     for i, (name, index) in enumerate(entries):
         records[name][(slice(i * len(tried), (i + 1) * len(tried)), *index)] = tried
     information = np.nan_to_num(np.asarray(embedding.information(records)), nan=np.inf).reshape(len(entries), -1)
     for (name, index), (at_zero, *elsewhere) in zip(entries, information, strict=True):
-        matters = np.max(np.reshape(elsewhere, (2, -1)), axis=0) > 2 * at_zero
+        matters = np.max(np.reshape(elsewhere, (2, -1)), axis=0) > 2 * at_zero + _MATTERS
         if matters.any():
             unbounded[name][index] = _SIZES[int(matters.argmax())]
     return unbounded
