@@ -110,10 +110,12 @@ def _layouts(file: "h5py.File") -> dict[str, list[tuple[object, ...]]]:
             found["options of filters"].append((kind, *options))
         if not item.size:
             found["shapes of empty arrays"].append(item.shape)
-        if any(most not in (None, size) for most, size in zip(item.maxshape, item.shape, strict=True)):
-            found["largest shapes of arrays"].append(item.maxshape)
-        if any(chunk > max(size, 1) for chunk, size in zip(item.chunks or (), item.shape, strict=False)):
-            found["shapes of chunks"].append(item.chunks)
+        largest: tuple[object, ...] = item.maxshape or ()
+        if any(most not in (None, size) for most, size in zip(largest, item.shape, strict=False)):
+            found["largest shapes of arrays"].append(largest)
+        chunks: tuple[int, ...] = item.chunks or ()
+        if any(chunk > max(size, 1) for chunk, size in zip(chunks, item.shape, strict=False)):
+            found["shapes of chunks"].append(chunks)
         if item.dtype.kind in "biuf" and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
             found["values that fill arrays"].append((item.fillvalue.item(),) if item.fillvalue else ())
 

@@ -64,7 +64,7 @@ def payloads(values: np.ndarray) -> np.ndarray:
     [41.0]
     """
     if values.dtype.kind == "c" and values.dtype.itemsize in (8, 16):
-        values = np.stack([values.real, values.imag])
+        values = np.stack([np.real(values), np.imag(values)])
     if values.dtype.kind != "f" or values.dtype.itemsize not in (2, 4, 8) or not values.size:
         return np.zeros(0)
     with np.errstate(invalid="ignore"):  # of signalling ones

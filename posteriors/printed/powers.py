@@ -33,7 +33,9 @@ _ROUNDS = 40
 _NARROW = 0.02  # relative width below which an interval from unrounded numbers counts as a value
 _ARITHMETIC = 1e-9
 
-Interval = tuple[float | np.ndarray, float | np.ndarray]
+Interval = tuple[Any, Any]
+"""Lower and upper end: numbers of one interval, arrays `(B,)` of many."""
+
 Boxes = tuple[np.ndarray, np.ndarray]
 """Lower and upper ends of one coordinate of boxes, each `(B,)`."""
 
@@ -230,23 +232,23 @@ def _minus(a: Interval, b: Interval) -> Interval:
     return a[0] - b[1], a[1] - b[0]
 
 
-def _times(a: Interval, b: Interval) -> Boxes:
+def _times(a: Interval, b: Interval) -> Interval:
     ends = np.stack(np.broadcast_arrays(*(u * v for u in a for v in b)))
     return _plain(ends.min(axis=0), ends.max(axis=0))
 
 
-def _over(a: Interval, b: Interval) -> Boxes:
+def _over(a: Interval, b: Interval) -> Interval:
     """The quotient by a positive interval."""
     return _times(a, (1 / np.asarray(b[1]), 1 / np.asarray(b[0])))
 
 
-def _square(a: Interval) -> Boxes:
+def _square(a: Interval) -> Interval:
     low, high = np.abs(a[0]), np.abs(a[1])
     inside = (np.asarray(a[0]) <= 0) & (np.asarray(a[1]) >= 0)
     return _plain(np.where(inside, 0.0, np.minimum(low, high)) ** 2, np.maximum(low, high) ** 2)
 
 
-def _plain(low: np.ndarray, high: np.ndarray) -> Any:
+def _plain(low: np.ndarray, high: np.ndarray) -> Interval:
     """Ends of intervals, of a single one as numbers of Python."""
     return (low, high) if np.ndim(low) else (float(low), float(high))
 

@@ -13,7 +13,7 @@ from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.differences.one_record import between as between_totals
 from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.divergence.score import prior_score
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.problem import Problem
@@ -266,7 +266,7 @@ class Difference(Attack[DeletedRecord]):
             grams = [gram_of_problem("", problem) for problem in (before, after)]
             found = None if None in grams else between_totals(grams[0], [grams[1]])  # type: ignore[arg-type,list-item]
             if found is not None:
-                warnings.append(", ".join(found.alternatives(found.fields)))
+                warnings.append(Note(", ".join(found.alternatives(found.fields))))
             elif None not in grams:
                 doubts.append("the totals differ by more than one record: others were corrected or exchanged as well")
         unseen = [r.name[4:-1] for r in totals if r.estimate is None]

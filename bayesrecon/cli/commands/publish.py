@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from bayesrecon.disclosure.sanitising.sanitise import Spends
     from bayesrecon.model import Model
     from bayesrecon.results.audit import Audit
-    from bayesrecon.results.guaranteed import Guaranteed
-    from bayesrecon.results.sanitised import Sanitised
+    from bayesrecon.results.sanitised import Guaranteed, Sanitised
 
 _FILE, _REPORT, _PARAGRAPH = "posterior.nc", "confidential_report.html", "data_availability.txt"
 _REFUSED = 1  # exit code, as of `audit --fail-on`

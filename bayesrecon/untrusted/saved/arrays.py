@@ -135,7 +135,8 @@ def _beside_type(kind: object) -> Iterator[object]:
             odd = part not in (3, 4)
         elif k in (2, 3, 4):  # parts, which are looked at themselves
             odd = False
-            fields = part.pairs if isinstance(part, Pairs) else [("", one) for one in part or ()]
+            parts = part if isinstance(part, tuple | list) else ()
+            fields = part.pairs if isinstance(part, Pairs) else [("", one) for one in parts]
             for _, inner in fields:
                 yield from _beside_type(inner[0] if isinstance(inner, tuple) and inner else inner)
                 if isinstance(part, Pairs) and isinstance(inner, tuple):  # titles of fields

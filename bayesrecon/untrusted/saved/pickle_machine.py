@@ -80,7 +80,7 @@ class Machine:
                 )
                 number = repr(argument) if opcode.name in ("FLOAT", "INT", "LONG") else ""
                 if opcode.name == "FRAME":
-                    self._ends.add(position + 9 + int(argument))
+                    self._ends.add(position + 9 + int(argument or 0))
                 if self.count > MOST_OPCODES:
                     raise Unreadable(f"more than {MOST_OPCODES} opcodes")
                 name = opcode.name

@@ -4,7 +4,7 @@ import summaries
 from summaries import DATA, MODEL
 
 import bayesrecon
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, gaussian
 
@@ -20,7 +20,9 @@ def test_the_record_between_two_modes():
     found = bayesrecon.reconstruct(pair)
     assert found.method == "difference"
     assert found.condition == ""
-    assert not found.warnings
+    (told,) = found.warnings
+    assert isinstance(told, Note)
+    assert "another record exchanged" in told
     np.testing.assert_allclose(found.record["x"], DATA["x"][7], atol=1e-6)
     np.testing.assert_allclose(found.record["y"], DATA["y"][7], atol=1e-6)
 
