@@ -42,6 +42,7 @@ VERBS = {
     "models": ("models",),
     "sanitise": ("sanitise", "fit.nc", *MODEL, "-o", "safe.nc"),
     "publish": ("publish", "fit.nc", *MODEL, "-o", "published"),
+    "ledger": ("ledger", "add", "fit.nc", *MODEL, "--ledger", "private/ledger.json"),
     "demo": ("demo",),
 }
 KILLED = slow_then_large(

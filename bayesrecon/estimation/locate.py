@@ -237,8 +237,10 @@ def _standard(
 def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]:
     """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being zero or the
     middle of their interval: units do not matter then. One where none does."""
-    centre, scale = _standard(embedding, knowledge, {}) if not knowledge.known else ({}, {})
-    fields = {name: knowledge.fields[name] for name in centre}
+    centre, scale = _standard(embedding, knowledge, {})
+    if knowledge.known or knowledge.aside:
+        return {}
+    fields = knowledge.fields
     unbounded = {
         name: np.ones(f.shape)
         for name, f in fields.items()
