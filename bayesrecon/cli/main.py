@@ -1,6 +1,7 @@
 """`bayesrecon`: the commands in `bayesrecon.cli.commands`, each loaded when it is called."""
 
 import ast
+import atexit
 import contextlib
 import importlib
 import inspect
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Protocol, runtime_checkable
 
@@ -160,7 +161,11 @@ def _root(
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
     ending_cleanly()
-    remove_abandoned(Path(tempfile.gettempdir()))  # what a run that was killed left
+    for clean in (
+        remove_abandoned,
+        partial(atexit.register, remove_abandoned),
+    ):  # of a run, or a reader, that was killed
+        clean(Path(tempfile.gettempdir()))
     if sys.stdout is None:  # closed by whoever started this process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     elif isinstance(sys.stdout, io.TextIOWrapper):

@@ -4,17 +4,20 @@ It lists arrays at the root, nested groups, tables of records, texts and bytes o
 of dimensions, attributes of the format itself with unusual values, a block before the file, and bytes after its end.
 """
 
+import os
 import re
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.temporary import locked_file
 from bayesrecon.untrusted.plain_values import (
     Found,
     Inventory,
@@ -355,6 +358,17 @@ def _edge(
     return [hidden] if empty and not np.all(same | ((hidden != hidden) & (item.fillvalue != item.fillvalue))) else []
 
 
+@contextmanager
+def _scratch() -> Generator[Path]:
+    """A temporary file, which the next run removes if this one is killed."""
+    handle, path = locked_file(Path(tempfile.gettempdir()), "copy", ".h5")
+    try:
+        yield path
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+
+
 def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
     """Runs of bytes of the file that its copy does not have."""
     import h5py
@@ -363,17 +377,17 @@ def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
     gaps = list(_gaps(file, len(content)))
     if sum(end - begin for begin, end in gaps) > _MOST_GAPS:
         return [b"\1" * _MOST_GAPS]
-    with tempfile.TemporaryDirectory(prefix="bayesrecon-") as folder:
-        first, second = Path(folder, "first.h5"), Path(folder, "second.h5")
-        with h5py.File(first, "w", libver=file.libver) as copy:
+    with _scratch() as first, _scratch() as second:
+        with h5py.File(first, "w", libver=file.libver, locking=False) as copy:
             _copied(file, copy)
             names = [b"/"]
             file.visit(lambda name: names.append(name.encode("utf-8", "surrogateescape")))
             for name in names:
                 h5py.h5o.set_comment(copy.id, b"", obj_name=name)  # pyright: ignore[reportAttributeAccessIssue]
-        with h5py.File(first, "r") as once, h5py.File(second, "w", libver=file.libver) as copy:
+        once = h5py.File(first, "r", locking=False)
+        with once, h5py.File(second, "w", libver=file.libver, locking=False) as copy:
             _copied(once, copy)
-        with h5py.File(second, "r") as copy:
+        with h5py.File(second, "r", locking=False) as copy:
             again = np.memmap(second, np.uint8, "r")
             pieces = [_windows(again[begin:end]) for begin, end in _gaps(copy, len(again))]
     known = np.unique(np.concatenate([_windows(np.frombuffer(_NAMES, np.uint8)), *pieces]))
