@@ -8,7 +8,8 @@ from numpyro import distributions as dist
 from scipy import special, stats
 
 from bayesrecon.models import from_numpyro
-from bayesrecon.models.inspection import log_beta, log_prob, smooth
+from bayesrecon.models._smooth_distributions import log_beta, smooth
+from bayesrecon.models.inspection import log_prob
 from bayesrecon.precision import x64
 
 pytestmark = pytest.mark.usefixtures("hardly_optimised")
