@@ -194,7 +194,7 @@ def _domains(stated: re.Match[str]) -> str:
 
 
 def _is_value(following: str | None) -> bool:
-    return following is not None and (following.isalnum() or following in "'\"{<")
+    return following is not None and (following.isalnum() or following in "'\"{<-")
 
 
 def _option(name: str, annotation: object) -> str | None:

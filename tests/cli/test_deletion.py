@@ -87,7 +87,7 @@ def test_candidates_on_the_command_line(folder, tmp_path):
         (["--public", "public.csv", "--response", "z"], "5 columns besides 'z'"),
         (["--public", "missing.csv"], "no such file"),
         (["--public", "public.csv", "--image", "4"], "HEIGHTxWIDTH"),
-        (["--public", "public.csv", "--domain", "x=0:1"], "HRec has no use for domain="),
+        (["--public", "public.csv", "--domain", "x=0:1"], "HRec has no use for --domain"),
         (["--public", "public.csv", "--out", "a.nc"], ".json or .csv"),
     ],
 )

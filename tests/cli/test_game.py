@@ -93,7 +93,7 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
         (["customers.csv", "--response", "churned", "--learner", "magic"], "there is no learner 'magic'"),
         (["names.csv", "--response", "churned"], "80 distinct words"),
         (["holes.csv", "--response", "churned"], "column age: 1 values are missing"),
-        (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
+        (["cancer-private-output", "--epsilon", "0"], "--epsilon 0.0: expected a positive number"),
         (["cancer-logistic", "--epsilon", "1"], "logistic is not private"),
         (["cancer-private-output", "--domain", "age=0:1"], "is a named game"),
         (

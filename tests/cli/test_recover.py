@@ -58,7 +58,7 @@ def test_weights_of_another_name(run, tmp_path):
     assert expected in run("recover", path, "--model", "linear_predictor").err
     assert expected in run("recover", path, "--model", "linear_predictor", "--weights", "weight").err
     refused = run("recover", path, "--model", "linear_predictor", "--weights", "w")
-    one_line(refused, "weights='w': the draws have no variable of this name")
+    one_line(refused, "--weights w: the draws have no variable of this name")
     table = tmp_path / "fit.csv"
     table.write_text("name,estimate,std. error\nconst,1.2,0.1\nsigma,1.2,\n")
     one_line(run("recover", table, "--model", "ols", "--weights", "w"), "state with --fit-weights how its fit")
