@@ -1,6 +1,5 @@
 """What was published, in the ledger: totals with their errors, to compare later releases with."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from bayesrecon.auditing.look import Asked, Released
 from bayesrecon.auditing.together import Differences
 from bayesrecon.disclosure.sanitising.ledger_file import packed, unpacked
 from bayesrecon.json_types import Json
+from bayesrecon.posteriors.contents import stamp
 
 
 def entry_of(path: Path, released: Sequence[Released], knows: Mapping[str, Any]) -> Json:
@@ -22,7 +22,7 @@ def entry_of(path: Path, released: Sequence[Released], knows: Mapping[str, Any])
     """
     found = Differences(released, Asked(knows={k: v for k, v in knows.items() if v is not None})).grams
     totals = [[_packed(gram) for gram in grams] for grams in found.values() if grams]
-    return {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "totals": totals}
+    return {"name": path.name, "sha256": stamp(path).sha256, "totals": totals}
 
 
 def _packed(gram: Gram) -> Json:

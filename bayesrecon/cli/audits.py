@@ -3,14 +3,14 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from bayesrecon.cli.command import KNOWS, Arguments, typed
+from bayesrecon.cli.command import Arguments, typed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
 _TRIED = ("measured", "predicted", "not tried")
-_WORDS = (*KNOWS, "model", "data", "column", "correlations", "formula", "public")
-OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _WORDS}  # keywords of `bayesrecon.audit`
 _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
@@ -153,7 +151,7 @@ def finish(
     """Write and show an audit, and exit with its code, or that of the policy, given what is spent."""
     from bayesrecon.cli import console
 
-    judged, result = result.fixed or result, _as_typed(result.told(show_values))
+    judged, result = result.fixed or result, _as_typed(result.told(show_values), args.options)
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "report.plot_audit", _show)
@@ -170,13 +168,13 @@ def finish(
         raise typer.Exit(_INCOMPLETE)
 
 
-def _as_typed(result: "Audit") -> "Audit":
+def _as_typed(result: "Audit", options: Mapping[str, str]) -> "Audit":
     """The audit with the options of the command line in the place of keywords, so that each cure can be typed."""
-    fixed = None if result.fixed is None else _as_typed(result.fixed)
+    fixed = None if result.fixed is None else _as_typed(result.fixed, options)
     not_run = tuple(
-        replace(n, reason=typed(n.reason, OPTIONS), remedy=typed(n.remedy, OPTIONS)) for n in result.not_run
+        replace(n, reason=typed(n.reason, options), remedy=typed(n.remedy, options)) for n in result.not_run
     )
-    warnings = tuple(typed(warning, OPTIONS) for warning in result.warnings)
+    warnings = tuple(typed(warning, options) for warning in result.warnings)
     return replace(result, fixed=fixed, not_run=not_run, warnings=warnings)
 
 

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+from typer.models import OptionInfo
+
 from bayesrecon.cli import options
 from bayesrecon.cli.delivery import FIGURES, check_places, check_suffix, deliver
 from bayesrecon.errors import BayesreconError, Note, beside
@@ -60,17 +62,6 @@ ESTIMATOR: Parameters = {
 _SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
 _READ = (*_SOURCES, "model", "constants", "correlations", "known", "candidates", "truth", "outputs", "decoder")
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
-
-
-TYPED = {
-    **{
-        name: f"--{name}"
-        for name in ("worth", "records", "data", "budget", "account", "part", "ledger", "model", "epsilon", "delta")
-    },
-    **{"domain": "--domain", "replace": "--replace", "unit": "--unit", "most_per_unit": "--most-per-unit"},
-    "draws": "--keep-draws",
-}
-"""What is typed for a keyword of `bayesrecon.sanitise`."""
 
 
 def only(block: Parameters, *names: str) -> Parameters:
@@ -199,8 +190,8 @@ def _is_value(following: str | None) -> bool:
 
 def _option(name: str, annotation: object) -> str | None:
     """The option of a parameter as it is typed; None for an argument."""
-    (info,) = [one for one in getattr(annotation, "__metadata__", ()) if hasattr(one, "param_decls")] or [None]
-    if info is None or type(info).__name__ != "OptionInfo":
+    info = next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, OptionInfo)), None)
+    if info is None:
         return None
     long = [word.partition("/")[0] for word in info.param_decls or () if word.startswith("--")]
     return long[0] if long else f"--{name.replace('_', '-')}"

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Protocol, runtime_checkable
 
@@ -161,11 +161,9 @@ def _root(
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
     ending_cleanly()
-    for clean in (
-        remove_abandoned,
-        partial(atexit.register, remove_abandoned),
-    ):  # of a run, or a reader, that was killed
-        clean(Path(tempfile.gettempdir()))
+    scratch = Path(tempfile.gettempdir())
+    remove_abandoned(scratch)  # what a run that was killed left
+    atexit.register(remove_abandoned, scratch)  # what a reader leaves that ends with this run
     if sys.stdout is None:  # closed by whoever started this process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     elif isinstance(sys.stdout, io.TextIOWrapper):

@@ -136,6 +136,10 @@ Column = Annotated[
         help="For a table with several models side by side: name or number of the model to read. Repeatable.",
     ),
 ]
+Delta = Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="With --epsilon: protect the values of a record; their number is public.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Plot the result (.png, .pdf or .svg).")]
 
 

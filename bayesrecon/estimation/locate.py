@@ -101,12 +101,15 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
-    sizes = _sizes(embedding, knowledge)
+    centre, scale = _standard(knowledge)
+    sizes = _sizes(embedding, knowledge, centre, scale)
     far = {
         name: np.where((size < _NARROW[0]) | (size > _NARROW[1]), size / _TYPICAL, 1.0) for name, size in sizes.items()
     }
     reference = replace(reference, unit={name: unit for name, unit in far.items() if (unit != 1).any()})
-    reference = error_law.initial_reference(reference, lambda: _standard(embedding, knowledge, sizes))
+    reference = error_law.initial_reference(
+        reference, lambda: (centre, scale | sizes if embedding.release.spans else scale)
+    )
     rank, features = rank_of(embedding, reference, knowledge, rng)
     if rank is None:
         most = max(int(_FEATURES_PER_ROOT_DRAW * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
@@ -219,11 +222,8 @@ def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Gene
     return replace(distribution, centre=centre, scale=scale)
 
 
-def _standard(
-    embedding: OneRelease, knowledge: Knowledge, sizes: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Centre and scale before anything is recovered: those of an interval, or else of standardised values. Where the
-    equations are those of a regression, they are zero and the size at which a value begins to matter."""
+def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Centre and scale before anything is recovered: those of an interval, or else of standardised values."""
     centre, scale = {}, {}
     for name, spec in knowledge.fields.items():
         if name not in knowledge.aside:
@@ -231,13 +231,14 @@ def _standard(
             finite = bool(np.isfinite(high - low))
             centre[name] = np.full(spec.shape, (low + high) / 2 if finite else 0.0)
             scale[name] = np.full(spec.shape, (high - low) / np.sqrt(12) if finite else 1.0)
-    return centre, scale | (dict(sizes) if embedding.release.spans else {})
+    return centre, scale
 
 
-def _sizes(embedding: OneRelease, knowledge: Knowledge) -> dict[str, np.ndarray]:
-    """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being zero or the
-    middle of their interval: units do not matter then. One where none does."""
-    centre, scale = _standard(embedding, knowledge, {})
+def _sizes(
+    embedding: OneRelease, knowledge: Knowledge, centre: Mapping[str, np.ndarray], scale: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The sizes `{field: shape}` at which values of unbounded fields begin to matter, the others being drawn once from
+    their domains. One where no value matters."""
     if knowledge.known or knowledge.aside:
         return {}
     fields = knowledge.fields

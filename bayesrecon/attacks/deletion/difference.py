@@ -101,16 +101,6 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     return Approximated(best, probability, rows, tuple(dict.fromkeys(warnings)))
 
 
-def deleted_totals(pair: Deletion) -> tuple[tuple[Row, ...], list[str]]:
-    """The number of deleted records and the totals of every entry of their fields, in order; and warnings.
-
-    Raises:
-        BayesreconError: no data have one of the releases.
-    """
-    before, after = _solved(pair)
-    return _totals(before, after), [*before.warnings, *after.warnings]
-
-
 def _solved(pair: Deletion) -> tuple[Problem, Problem]:
     problems = []
     for position, release in (("before", pair.before), ("after", pair.after)):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesrecon.cli.audits import (
-    OPTIONS,
     Announced,
     check_writable,
     finish,
@@ -18,7 +17,7 @@ from bayesrecon.cli.audits import (
     so_far,
     with_warnings,
 )
-from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, as_typed, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Arguments, command, only
 from bayesrecon.cli.delivery import check_suffix
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.policy import read_policy
@@ -194,7 +193,7 @@ def audit(
     if args.known is not None and chosen is None:  # fits in saved objects know their fields
         knows["known"] = read_table(args.known)
     interrupted, used, named = False, own, (set[str](), set[str]())
-    with args.working() as how, as_typed(OPTIONS):
+    with args.working() as how:
         run_audit = partial(
             run,
             data=data,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, as_typed, command
+from bayesrecon.cli import options
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Arguments, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def diagnose(
         list[float] | None,
         typer.Option(help="With --plan, --delta and --domain: predict what this epsilon would cost. May be repeated."),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
+    delta: options.Delta = None,
     budget: Annotated[float | None, typer.Option(help="With --releases: as in sanitise.")] = None,
     account: Annotated[str | None, typer.Option(help="With --releases: as in sanitise.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="With --releases: as in sanitise.")] = None,
@@ -68,9 +69,8 @@ def diagnose(
             bounds = run_bound(opened, metric=metric, force=args.force, **how, **knows)
             return args.deliver(bounds, "diagnosis.plot_bounds", lambda r: [bounds_table(r)])
         counted = {"releases": releases, "budget": budget, "account": account, "ledger": ledger}
-        options: dict[str, Any] = {**counted, "epsilon": epsilon, "delta": delta}
-        with as_typed({name: f"--{name}" for name in (*options, "domain")}):
-            planned = run_plan(opened, **options, **how, **knows) if plan else None
+        asked: dict[str, Any] = {**counted, "epsilon": epsilon, "delta": delta}
+        planned = run_plan(opened, **asked, **how, **knows) if plan else None
         result = run(opened, order=order, metric=metric, force=args.force, **how, **knows)
     notes: tuple[str, ...] = ()
     if planned is not None:

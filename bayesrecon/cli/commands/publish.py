@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.audits import ledger_apart, public_names
-from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, command, only
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 
@@ -48,11 +49,8 @@ def publish(
         float | None,
         typer.Option(help="Publish draws with differential privacy instead, as sanitise; needs --data and --domain."),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="With --epsilon: protect the values of a record; their number is public."),
-    ] = False,
+    delta: options.Delta = None,
+    replace: options.Replace = False,
     budget: Annotated[
         float | None, typer.Option(help="As of sanitise: largest total worth, or epsilon, of the account.")
     ] = None,
@@ -94,7 +92,7 @@ def publish(
     knows = inputs.knowledge_of(args, chosen)
     source: Any = args.release[0] if len(args.release) == 1 else args.release
     allowed = public_names(public or ())
-    with args.working() as how, as_typed(TYPED):
+    with args.working() as how:
         contents = read_leaves(source, progress=how["progress"])
         run = partial(audit, data=data, remedies=False, public=allowed, key=how["key"], progress=how["progress"])
         original = run(contents, chosen, **knows)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.audits import check_writable, ledger_apart
-from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, TYPED, Arguments, as_typed, command, only
+from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -55,11 +56,8 @@ def sanitise(
         float | None,
         typer.Option(help="Differential privacy, with --delta, --domain, --data and --model, and without RELEASE."),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon, e.g. 1e-6.")] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="With --epsilon: protect the values of a record; their number is public."),
-    ] = False,
+    delta: options.Delta = None,
+    replace: options.Replace = False,
     most_per_unit: Annotated[
         int | None, typer.Option(help="With --epsilon and --unit: number of records of a unit that count.")
     ] = None,
@@ -141,7 +139,7 @@ def sanitise(
         raise BayesreconError(f"--epsilon does without {args.release[0]}: it needs --model and --data alone")
     opened = None if promised else _mode(args) if mode else _draws(args)
     copies: list[tuple[bytes, Audit | None]] = []
-    with console.progress_bar() as progress, as_typed(TYPED):
+    with console.progress_bar() as progress, as_typed({"draws": "--keep-draws"}):
 
         def accept(result: Any) -> None:
             progress("auditing the copy", 0.9)
