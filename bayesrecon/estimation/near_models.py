@@ -87,6 +87,14 @@ def conditioned(
     return tuple(found.values())
 
 
+def untried(problem: Any, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A warning about intervals that no neighbouring likelihood could be tried on."""
+    model = problem.release.model
+    if problem.solved.law is STATIONARY or model.gaussian or model.simulate or not any(row.se for row in rows):
+        return ()
+    return (f"not tried: neighbours of {model.name}, which cannot be simulated; the intervals hold if its form is exact",)
+
+
 def _changes(problem: Any, gradients: Float[np.ndarray, "K A d"]) -> Float[np.ndarray, "K r"]:
     """Derivatives of the target in alpha, for gradients of L1 at the atoms of `_atoms`."""
     scores, atoms = _basis_scores(problem), _atoms(problem)

@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
-from bayesrecon.estimation.near_models import conditioned
+from bayesrecon.estimation.near_models import conditioned, untried
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.random_key import generator
 from bayesrecon.estimation.solve import fit
@@ -119,6 +119,7 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
         totals.scores,
         (
             *_few_draws(solved, library, totals, rows),
+            *untried(problem, rows),
             *(kind_of(problem.release).forecast(problem) if undetermined else ()),
         ),
     )

@@ -63,8 +63,12 @@ def test_recovered_to_the_digits_of_its_numpyro_twin(model, kidiq):
     at = np.asarray(kidiq.theta)[::40]
     draws = {"beta": at[None, :, :2], "sigma": np.exp(at[None, :, 2])}
     both = (model, from_numpyro(twin, RECORD, domain=DOMAIN))
-    mine, other = (bayesrecon.recover(from_draws(draws, m)).to_dataframe() for m in both)
-    columns = ["estimate", "se", "lower", "upper", "visibility"]
+    mine, other = (bayesrecon.recover(from_draws(draws, m)) for m in both)
+    assert [w for w in mine.warnings if "not tried" in w]  # another tail of the errors is tried on the twin alone
+    mine, other = mine.to_dataframe(), other.to_dataframe()
+    columns = ["estimate", "floor", "visibility"]
     np.testing.assert_allclose(mine[columns].astype(float), other[columns].astype(float), rtol=1e-6)
-    assert list(mine["verdict"]) == list(other["verdict"]) == ["determined"] * 6
+    assert (other["lower"] <= mine["lower"] + 1e-6).all()
+    assert (other["upper"] >= mine["upper"] - 1e-6).all()
+    assert list(mine["verdict"]) == ["determined"] * 6
     assert abs(mine.loc["n", "estimate"] - 434) < 4 * mine.loc["n", "se"]
