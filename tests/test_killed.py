@@ -43,6 +43,7 @@ VERBS = {
     "sanitise": ("sanitise", "fit.nc", *MODEL, "-o", "safe.nc"),
     "publish": ("publish", "fit.nc", *MODEL, "-o", "published"),
     "ledger": ("ledger", "add", "fit.nc", *MODEL, "--ledger", "private/ledger.json"),
+    "verify": ("verify", "fit.nc", "statement.json"),
     "demo": ("demo",),
 }
 KILLED = slow_then_large(

@@ -26,7 +26,7 @@ from bayesrecon.auditing.decoded_values import as_numbers, layers
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared
 _RELATIONS = 16  # in the same order, as sums and as differences, each up or down and in two kinds of steps, or others
-_MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of an array that is compared, which takes seconds
+_MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of what is compared at once, which takes seconds
 _SAMPLE = 64  # rows that are compared before all are
 _MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
 _LARGEST = 1e4  # largest distance from the median, relative to the range of most values
@@ -127,8 +127,19 @@ class Matching:
         self._items = max(1, items)
 
     @np.errstate(all="ignore")  # numbers of a stranger
-    def __call__(self, values: object) -> str | None:
-        """The private column that these values contain, and how, in words; None if there is none."""
+    def __call__(self, values: object, sampled: bool = False) -> str | None:
+        """The private column that these values contain, and how, in words; None if there is none.
+
+        Args:
+            values: an array, a text, or bytes.
+            sampled: whether a sampler may have drawn them. Those of a record follow its value, so only equal
+                values count.
+        """
+        if sampled:
+            flat = np.ravel(np.asarray(values, float))
+            starts = range(0, flat.size, _MOST_VALUES)
+            found = (self._of_sample(flat[start : start + _MOST_VALUES], len(starts)) for start in starts)
+            return next(filter(None, found), None)
         for depth, part in enumerate(layers(values)):
             hidden = " inside a text" if depth and isinstance(values, str | bytes) else ""
             texts = isinstance(part, str) or part.dtype.kind not in "biuf"
@@ -137,7 +148,22 @@ class Matching:
                 name, relation = match
                 relation = (relation + hidden).strip()
                 return f"{name!r}" + (f" ({relation})" if relation else "")
+            if not texts and part.size > _MOST_VALUES and (column := self(part.ravel()[_MOST_VALUES:], sampled=True)):
+                return column
         return None
+
+    def _of_sample(self, flat: np.ndarray, blocks: int) -> str | None:
+        flat = _usual(flat[np.isfinite(flat)])
+        if len(flat) < _FEWEST or np.ptp(flat) == 0:
+            return None
+        matches = (m for m in self._in_any_order(flat) if m.plainness == 2 or not m.words)
+        best = max(matches, key=lambda match: match.bits, default=None)
+        return f"{best.column!r}" if best is not None and best.bits >= self._needed(blocks) else None
+
+    def _needed(self, series: int) -> float:
+        """The bits that a match needs if so many series of an item are compared."""
+        columns = sum(len(block.names) for block in self._columns) + len(self._groups)
+        return _BITS + np.log2(self._items * max(1, columns) * series * _RELATIONS)
 
     def _of_texts(self, part: str | np.ndarray) -> tuple[str, str] | None:
         texts = {part} if isinstance(part, str) else {str(v) for v in np.ravel(part)}
@@ -174,8 +200,7 @@ class Matching:
         self, series: list[tuple[np.ndarray, str]], array: np.ndarray | None, flat: np.ndarray
     ) -> tuple[str, str] | None:
         """The plainest match with enough bits."""
-        columns = sum(len(block.names) for block in self._columns) + len(self._groups)
-        needed = _BITS + np.log2(self._items * max(1, columns) * (len(series) + 1) * _RELATIONS)
+        needed = self._needed(len(series) + 1)
         ordered = [(s, place) for s, place in series if bits_of_orders(len(s)) >= needed]
         found = [match for s, place in ordered for match in self._in_order(s, place, array is not None)]
         if array is not None:

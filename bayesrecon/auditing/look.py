@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 Needs = Literal["model", "data", "nothing"]
 
-Named = Callable[[object], str | None]
-"""Function that names the private column that values are equal to, or returns None."""
+
+class Named(Protocol):
+    """Function that names the private column that values contain, or returns None (`column_matches.Matching`)."""
+
+    def __call__(self, values: object, sampled: bool = False) -> str | None: ...
 
 
-def nobody(values: object) -> None:
+def nobody(values: object, sampled: bool = False) -> None:
     """The `Named` function if there are no private data."""
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bayesrecon.cli.policy import Policy
+    from bayesrecon.json_types import Json
     from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding
@@ -147,25 +148,46 @@ def finish(
     interrupted: bool = False,
     show_values: bool = False,
     policy: "tuple[Policy, dict[str, float]] | None" = None,
+    published: "Mapping[str, Path | None] | None" = None,
 ) -> None:
-    """Write and show an audit, and exit with its code, or that of the policy, given what is spent."""
+    """Write and show an audit, and exit with its code, or that of the policy, given what is spent.
+
+    Args:
+        published: paths of what may be published of the audit: its "statement" and "sarif".
+    """
     from bayesrecon.cli import console
 
     judged, result = result.fixed or result, _as_typed(result.told(show_values), args.options)
+    decision = None if policy is None else policy[0].decided(judged, policy[1])
+    for kind, path in (published or {}).items():
+        if path is not None and not interrupted:
+            console.wrote(write_published(kind, judged, path, policy and policy[0].stated(decision)))
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "report.plot_audit", _show)
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
-    if policy is not None:
-        code, sentence = policy[0].decided(judged, policy[1])
+    if decision is not None:
+        code, sentence = decision
         console.say(sentence)
         raise typer.Exit(code)
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
+
+
+def write_published(kind: str, judged: "Audit", path: Path, policy: "Json | None" = None) -> Path:
+    """Write the statement of an audit, or its findings in SARIF."""
+    import json
+
+    from bayesrecon.auditing.statement import sarif, statement
+    from bayesrecon.files import write_whole
+
+    text = json.dumps(statement(judged, policy) if kind == "statement" else sarif(judged), indent=1) + "\n"
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return path
 
 
 def _as_typed(result: "Audit", options: Mapping[str, str]) -> "Audit":

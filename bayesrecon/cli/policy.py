@@ -1,5 +1,6 @@
 """A project's policy: which findings of an audit it allows, in a YAML file that is named on the command line."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +35,14 @@ class Policy:
 
     Attributes:
         name: of the file.
+        sha256: digest of the file.
         values: `{key: value}`, as stated: ACRO's eight keys as they are, `fail_on` (the lowest severity that is
             refused), `allowed_kinds` (kinds of findings that are allowed all the same), `allow_incomplete`, and the
             budgets of an account, `worth` and `epsilon`, which are never added to each other.
     """
 
     name: str
+    sha256: str
     values: dict[str, Any]
 
     def _of(self, key: str) -> Any:
@@ -68,6 +71,11 @@ class Policy:
         if unused:
             lines.append(f"policy {self.name}: an audit does not evaluate {', '.join(unused)}; ACRO does")
         return lines
+
+    def stated(self, decision: tuple[int, str] | None) -> dict[str, Any]:
+        """What a statement says of the policy: its digest and what it decided (`decided`)."""
+        words = {0: "allowed", 1: "refused", 3: "not decided"}
+        return {"sha256": self.sha256, "decision": words[decision[0]] if decision else None}
 
     def decided(self, audit: "Audit", spent: dict[str, float]) -> tuple[int, str]:
         """The exit code and a sentence: 0 allowed, 1 refused, 3 not decided because the audit is incomplete.
@@ -112,7 +120,7 @@ def read_policy(path: Path) -> Policy:
             raise BayesreconError(f"--policy {path}: unknown key {key!r}{near(str(key), known)}")
         if (expected := _expected(key, value)) is not None:
             raise BayesreconError(f"--policy {path}: {key}: expected {expected}, not {value!r}")
-    return Policy(path.name, values)
+    return Policy(path.name, hashlib.sha256(text.encode()).hexdigest(), values)
 
 
 def _parsed(path: Path, text: str) -> Any:

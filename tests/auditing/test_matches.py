@@ -137,3 +137,23 @@ def test_a_clean_file_is_low_whatever_numbers_the_records(tmp_path):
     path = hiding.write(hiding.groups(), tmp_path / "clean.nc")
     ids = hiding.numbers_of_records(hiding.SIZE, np.random.default_rng(1))
     assert bayesrecon.audit(path, data={**hiding.DATA, **ids}, remedies=False).severity == "low"
+
+
+PLACES = {
+    "the draws": ((2, 20), np.s_[:]),
+    "their beginning": ((2, 200), np.s_[0, :40]),
+    "one draw of a vector": ((2, 200, 40), np.s_[0, 7]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_values_of_people_among_draws_are_found(place, tmp_path):
+    rng = np.random.default_rng(5)
+    ages = rng.normal(50, 10, 40).round(6)
+    shape, where = PLACES[place]
+    who = rng.normal(50, 10, shape)
+    clean = {"mu": rng.normal(size=shape[:2]), "who": who.copy()}
+    who[where] = ages.reshape(who[where].shape)
+    for values, severity in ((clean, "low"), ({**clean, "who": who}, "high")):
+        np.savez(tmp_path / "fit.npz", **values)
+        assert bayesrecon.audit(tmp_path / "fit.npz", data={"age": ages}, rows="draws").severity == severity

@@ -1,5 +1,7 @@
 """What a command costs before it works: no JAX for its help, and nothing compiled that the run before it compiled."""
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +68,7 @@ COMMANDS = {
     "sanitise": ("kidiq-kidscore_momiq", "-o", "safe.nc"),
     "publish": ("fit.nc", "--model", "kidscore_momiq", "-o", "published"),
     "ledger": ("list", "--ledger", "private/ledger.json"),
+    "verify": ("draws.npz", "statement.json"),
     "demo": (),
     "models": (),
     "posteriors": (),
@@ -90,6 +93,9 @@ def work(folder, tmp_path_factory):
         path / "draws.npz", beta=rng.normal([26, 0.6], [0.2, 0.01], (2, 200, 2)), sigma=rng.normal(18, 0.5, (2, 200))
     )
     (path / "model.py").write_text(PROGRAM)
+    subject = {"name": "draws.npz", "digest": {"sha256": hashlib.sha256((path / "draws.npz").read_bytes()).hexdigest()}}
+    stated = {"_type": "https://in-toto.io/Statement/v1", "subject": [subject], "predicate": {}}
+    (path / "statement.json").write_text(json.dumps({**stated, "predicateType": "tag:bayesrecon,2026:audit/1"}))
     images = rng.uniform(size=(400, 4, 4))
     np.savez(path / "images.npz", x=images)
     made = {}
@@ -127,4 +133,11 @@ def test_a_second_run_compiles_nothing(command, work, cache, database):
     first, _ = run()
     made, read = run()
     assert len(made) == len(read), (made, read)
-    assert first or command in ("game", "ledger", "models", "outputs", "posteriors")  # which compile nothing at all
+    assert first or command in (
+        "game",
+        "ledger",
+        "models",
+        "outputs",
+        "posteriors",
+        "verify",
+    )  # which compile nothing at all

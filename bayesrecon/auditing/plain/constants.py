@@ -41,6 +41,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         parts = [_not_drawn(look, values[:, c], together) for c in np.flatnonzero(~same)]
         if cycles := [part for part in parts if part is not None]:
             findings.append(_cycle(look, variable, cycles[0], len(cycles)))
+        elif column := look.named(values[:, ~same], sampled=True):
+            findings.append(_among_draws(variable, column))
     findings += _constant_scalars(look, singles)
     return findings, []
 
@@ -84,6 +86,12 @@ def _cycle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Fi
     summary += f", beginning {preview(levels)}" + ": a sampler does not repeat its values" * repeats
     title = f"{variable.where} {'repeats a cycle of values' if repeats else 'has a chain that is no sample'}"
     return to_drop("copy", "high", title, (variable.where,), summary, column=column)
+
+
+def _among_draws(variable: Variable, column: str) -> Finding:
+    title = f"{variable.where} holds values of the private column {column} among its draws"
+    summary = "no sampler draws values that equal those of records in all their digits"
+    return to_drop("copy", "high", title, (variable.where,), summary)
 
 
 def _whole_rows(look: Look) -> list[bytes]:

@@ -111,6 +111,12 @@ def audit(
         str | None, typer.Option(help="With a ledger: the account; by default of the usual ledger.")
     ] = None,
     part: Annotated[str | None, typer.Option(help="The part of the account.")] = None,
+    statement: Annotated[
+        Path | None, typer.Option(help="Write an in-toto statement of the audit to this .json file (`verify`).")
+    ] = None,
+    sarif: Annotated[
+        Path | None, typer.Option(help="Write kinds and severities, without names and values, to this .sarif file.")
+    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -132,7 +138,9 @@ def audit(
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
-    check_writable(html, fix, args.out)
+    check_suffix(statement, (".json",), "--statement")
+    check_suffix(sarif, (".sarif", ".json"), "--sarif")
+    check_writable(html, fix, statement, sarif, args.out)
     allowed = public_names(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
@@ -160,6 +168,7 @@ def audit(
     for line in () if rules is None else rules.notes():
         console.say(line)
     decides = None if rules is None else (rules, spent or {})
+    published = {"statement": statement, "sarif": sarif}
     together: Json = {"membership": members_of(membership), "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
@@ -168,7 +177,15 @@ def audit(
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
         options = {**together, "remedies": remedies and effort_of(effort)}
         result = _table(args, files, thresholds, options)
-        finish(args, with_warnings(result, state), html, fail_on, show_values=show_values, policy=decides)
+        finish(
+            args,
+            with_warnings(result, state),
+            html,
+            fail_on,
+            show_values=show_values,
+            policy=decides,
+            published=published,
+        )
         return
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
@@ -226,7 +243,7 @@ def audit(
                 console.wrote(fix)
         except KeyboardInterrupt as stop:
             result, interrupted = so_far(result, stop), True
-    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values, decides)
+    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values, decides, published)
 
 
 COMMAND = audit

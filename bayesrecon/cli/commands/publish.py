@@ -1,5 +1,6 @@
 """`bayesrecon publish`: from a fit to a file that may be published, a report, and a paragraph for the paper."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bayesrecon.cli import options
-from bayesrecon.cli.audits import ledger_apart, public_names
+from bayesrecon.cli.audits import ledger_apart, public_names, write_published
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, command, only
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from bayesrecon.results.sanitised import Guaranteed, Sanitised
 
 _FILE, _REPORT, _PARAGRAPH = "posterior.nc", "confidential_report.html", "data_availability.txt"
+_STATEMENT = "statement.json"
 _REFUSED = 1  # exit code, as of `audit --fail-on`
 
 
@@ -122,13 +124,15 @@ def publish(
         console.say(f"refused, and nothing was spent: {reason}")
         raise typer.Exit(_REFUSED)
     if dry_run:
-        console.say(f"a trial: {folder} would hold {_FILE}, {_REPORT} and {_PARAGRAPH}")
+        console.say(f"a trial: {folder} would hold {_FILE}, {_REPORT}, {_PARAGRAPH} and {_STATEMENT}")
         return
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _FILE, lambda temporary: temporary.write_bytes(content))
     original.with_fixed(judged).save_report(folder / _REPORT)
     write_whole(folder / _PARAGRAPH, lambda temporary: temporary.write_text(paragraph + "\n", encoding="utf-8"))
-    for name in (_FILE, _REPORT, _PARAGRAPH):
+    placed = dataclasses.replace(judged, files=tuple({**f, "path": str(folder / _FILE)} for f in judged.files))
+    write_published("statement", placed, folder / _STATEMENT)
+    for name in (_FILE, _REPORT, _PARAGRAPH, _STATEMENT):
         console.wrote(folder / name)
     console.say(f"{_REPORT} is about the private data: do not publish it")
     console.say(paragraph)
