@@ -9,7 +9,7 @@ import re
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -54,8 +54,9 @@ def inventory(file: "h5py.File", path: Path) -> Inventory:
             unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
             break
         items.append(thing)
-    rest, around = leftovers(file, path), list(_around(path))
-    for name, sizes in _layouts(file).items():
+    arrays = _arrays(file)
+    rest, around = _leftovers(file, arrays, path), list(_around(path))
+    for name, sizes in _layouts(arrays).items():
         differ = differing(name, sizes)
         items, unread = items + differ["found"], unread + differ["unread"]
     unread += [(where, f"{len(values)} bytes that nothing in it accounts for") for where, _, values in around]
@@ -98,15 +99,23 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
                 yield from _dataset(item, where, depth, unread)
 
 
-def _layouts(file: "h5py.File") -> dict[str, list[tuple[object, ...]]]:
+def _arrays(file: "h5py.File") -> "list[h5py.Dataset]":
+    """All arrays that have values."""
+    import h5py
+
+    found: list[h5py.Dataset] = []
+    file.visititems(
+        lambda _, item: found.append(item) if isinstance(item, h5py.Dataset) and item.shape is not None else None
+    )
+    return found
+
+
+def _layouts(arrays: "Sequence[h5py.Dataset]") -> dict[str, list[tuple[object, ...]]]:
     """Sizes and settings of arrays that their readers do not need."""
     import h5py
 
     found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
-
-    def visit(_: str, item: "h5py.HLObject") -> None:
-        if not isinstance(item, h5py.Dataset) or item.shape is None:
-            return
+    for item in arrays:
         plist = item.id.get_create_plist()
         for k in range(plist.get_nfilters()):
             kind, _, options, _ = plist.get_filter(k)
@@ -121,8 +130,6 @@ def _layouts(file: "h5py.File") -> dict[str, list[tuple[object, ...]]]:
             found["shapes of chunks"].append(chunks)
         if item.dtype.kind in "biuf" and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
             found["values that fill arrays"].append((item.fillvalue.item(),) if item.fillvalue else ())
-
-    file.visititems(visit)
     return found
 
 
@@ -300,12 +307,12 @@ _RUN, _LEAST, _LARGEST = 8, 1e-6, 1e9  # numbers in a row, and their sizes
 _STREAMS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
-def leftovers(file: "h5py.File", path: Path) -> Inventory:
+def _leftovers(file: "h5py.File", arrays: "Sequence[h5py.Dataset]", path: Path) -> Inventory:
     """Bytes of nothing, among them comments of objects, and values of chunks beyond the extent of their arrays."""
-    found, unread = list(_beyond(file)), []
+    found, unread = list(_beyond(arrays)), []
     for where, _, values in found[:]:
         unread.append((where, f"{np.asarray(values).size} values that no reader shows"))
-    runs = _unknown(file, path)
+    runs = _unknown(file, arrays, path)
     if runs:
         count = sum(map(len, runs))
         unread.append(("the file", f"{count} bytes that nothing in it accounts for, as of what was deleted"))
@@ -319,12 +326,10 @@ def leftovers(file: "h5py.File", path: Path) -> Inventory:
     return {"found": found, "unread": unread}
 
 
-def _beyond(file: "h5py.File") -> Iterator[Found]:
+def _beyond(arrays: "Sequence[h5py.Dataset]") -> Iterator[Found]:
     """Values that the last chunks of an array hold beyond its extent, unless they are those that fill it."""
     import h5py
 
-    arrays: list[h5py.Dataset] = []
-    file.visititems(lambda _, item: arrays.append(item) if isinstance(item, h5py.Dataset) else None)
     with h5py.File(f"{id(arrays)}", "w", driver="core", backing_store=False) as scratch:
         for item in arrays:
             if item.chunks is None or item.dtype.hasobject:
@@ -369,12 +374,12 @@ def _scratch() -> Generator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
+def _unknown(file: "h5py.File", arrays: "Sequence[h5py.Dataset]", path: Path) -> list[bytes]:
     """Runs of bytes of the file that its copy does not have."""
     import h5py
 
     content = np.memmap(path, np.uint8, "r")
-    gaps = list(_gaps(file, len(content)))
+    gaps = list(_gaps(arrays, len(content)))
     if sum(end - begin for begin, end in gaps) > _MOST_GAPS:
         return [b"\1" * _MOST_GAPS]
     with _scratch() as first, _scratch() as second:
@@ -389,7 +394,7 @@ def _unknown(file: "h5py.File", path: Path) -> list[bytes]:
             _copied(once, copy)
         with h5py.File(second, "r", locking=False) as copy:
             again = np.memmap(second, np.uint8, "r")
-            pieces = [_windows(again[begin:end]) for begin, end in _gaps(copy, len(again))]
+            pieces = [_windows(again[begin:end]) for begin, end in _gaps(_arrays(copy), len(again))]
     known = np.unique(np.concatenate([_windows(np.frombuffer(_NAMES, np.uint8)), *pieces]))
     return [run for begin, end in gaps for run in _runs(bytes(content[begin:end]), known)]
 
@@ -437,7 +442,7 @@ def _stored(item: "h5py.Group | h5py.Dataset") -> int:
 
 def _runs(gap: bytes, known: np.ndarray) -> Iterator[bytes]:
     windows, raw = _windows(np.frombuffer(gap, np.uint8)), np.frombuffer(gap, np.uint8)
-    seen = np.isin(windows, known)
+    seen = known[np.minimum(np.searchsorted(known, windows), len(known) - 1)] == windows
     covered = np.zeros(len(raw), bool)
     for shift in range(_WINDOW):
         covered[shift : shift + len(seen)] |= seen
@@ -461,25 +466,14 @@ def _windows(content: np.ndarray) -> np.ndarray:
     return result
 
 
-def _gaps(file: "h5py.File", size: int) -> Iterator[tuple[int, int]]:
+def _gaps(arrays: "Sequence[h5py.Dataset]", size: int) -> Iterator[tuple[int, int]]:
     """Bytes between those of arrays."""
-    import h5py
-
     taken: list[tuple[int, int]] = []
-
-    def visit(name: str, item: "h5py.HLObject") -> None:
-        if not isinstance(item, h5py.Dataset) or item.shape is None:
-            return
-        if item.chunks is None:
-            offset = item.id.get_offset()
-            if offset is not None:
-                taken.append((offset, offset + item.id.get_storage_size()))
-            return
-        for k in range(item.id.get_num_chunks()):
-            chunk = item.id.get_chunk_info(k)
+    for item in arrays:
+        if item.chunks is None and (offset := item.id.get_offset()) is not None:
+            taken.append((offset, offset + item.id.get_storage_size()))
+        for chunk in map(item.id.get_chunk_info, range(0 if item.chunks is None else item.id.get_num_chunks())):
             taken.append((chunk.byte_offset, chunk.byte_offset + chunk.size))
-
-    file.visititems(visit)
     last = 0
     for begin, end in [*sorted(taken), (size, size)]:
         if begin > last:
