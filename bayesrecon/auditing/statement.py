@@ -48,6 +48,7 @@ def statement(audit: Audit, policy: Json | None = None) -> Json:
     Raises:
         BayesreconError: what was audited is no file, or has changed since.
 
+    >>> import bayesrecon
     >>> np.savez("fit.npz", mu=np.zeros((2, 50)))
     >>> made = statement(bayesrecon.audit("fit.npz", rows="draws"))
     >>> made["predicate"]["verdict"], verified("fit.npz", made)

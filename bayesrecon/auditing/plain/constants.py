@@ -73,6 +73,8 @@ def _not_drawn(look: Look, series: np.ndarray, together: bool) -> np.ndarray | N
     chains = np.split(series, count) if count > 1 and len(series) % count == 0 else []
     if cyclic := [part for part in (series, *chains) if _is_cyclic(part, together)]:
         return cyclic[0]
+    if look.private is None:
+        return None
     middle, spread = np.median(series), min((float(np.std(chain)) for chain in chains), default=0.0)
     apart = [c for c in chains if abs(c.mean() - middle) > spread or c.std() > 2 * spread]
     return next((chain for chain in apart if look.named(chain) is not None), None)
