@@ -136,8 +136,12 @@ def _finding(
     rows: list[Row], recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]
 ) -> Finding:
     count = next((r for r in rows if r.name == "n"), None)
-    bounded = count is not None and count.lower is not None and count.upper is not None
-    between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if bounded else ""  # type: ignore[union-attr]
+    limits_of_n = (None, None) if count is None else (count.lower, count.upper)
+    between = (
+        "n between {:.6g} and {:.6g}, ".format(*limits_of_n)
+        if None not in limits_of_n and len(set(limits_of_n)) > 1
+        else ""
+    )
     severity = _severity(rows, limits)
     title = f"the {attack} gives statistics of the data" + " exactly" * (severity == "medium")
     summary, needs = f"{between}{len(rows)} of {len(recovery)} statistics determined", _resting(recovery, PRIOR)
