@@ -5,6 +5,7 @@ Only a data steward, who has the data, can do this. No attack sees the result. W
 audit in a thousand has a false match.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ _MOST_VALUES, _MOST_COLUMNS = 2**20, 400  # largest size of what is compared at 
 _SAMPLE = 64  # rows that are compared before all are
 _MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
 _LARGEST = 1e4  # largest distance from the median, relative to the range of most values
+_KINDS, _IN_A_ROW, _MOST_PLACES = ("<f8", ">f8", "<f4", ">f4", "<i8", ">i8", "<i4", ">i4", "<i2", ">i2"), 5, 1000
+_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
 
 
@@ -132,9 +135,11 @@ class Matching:
 
         Args:
             values: an array, a text, or bytes.
-            sampled: whether a sampler may have drawn them. Those of a record follow its value, so only equal
-                values count.
+            sampled: whether they are numbers of any kind, as draws are or the bytes of a file that is not read. Draws
+                follow the values of their records, so only equal values count.
         """
+        if sampled and isinstance(values, bytes):
+            return self._in_bytes(values) or self(np.array(_NUMBER.findall(values), float), sampled=True)
         if sampled:
             flat = np.ravel(np.asarray(values, float))
             starts = range(0, flat.size, _MOST_VALUES)
@@ -159,6 +164,26 @@ class Matching:
         matches = (m for m in self._in_any_order(flat) if m.plainness == 2 or not m.words)
         best = max(matches, key=lambda match: match.bits, default=None)
         return f"{best.column!r}" if best is not None and best.bits >= self._needed(blocks) else None
+
+    def _in_bytes(self, content: bytes) -> str | None:
+        """A column of which a few different values lie in a row, as numbers of any kind, whatever is around them."""
+        named = [(name, v) for block in self._columns for name, v in zip(block.names, block.values, strict=True)]
+        for kind in map(np.dtype, _KINDS):
+            whole = kind.kind != "i"
+            fitting = [(name, v.astype(kind)) for name, v in named if whole or np.array_equal(v, np.rint(v))]
+            sought = np.unique(np.concatenate([v for _, v in fitting])) if fitting else np.zeros(0, kind)
+            for shift in range(min(kind.itemsize, len(content)) if sought.size else 0):
+                there = np.frombuffer(content, kind, (len(content) - shift) // kind.itemsize, shift)
+                hit = sought[np.minimum(np.searchsorted(sought, there), len(sought) - 1)] == there
+                hit[1:] &= there[1:] != there[:-1]
+                for start in np.flatnonzero(np.convolve(hit, np.ones(_IN_A_ROW), "valid") == _IN_A_ROW)[:_MOST_PLACES]:
+                    row = there[start : start + _IN_A_ROW]
+                    if len(np.unique(row)) < _IN_A_ROW or has_equal_steps(row.astype(float)):
+                        continue
+                    for name, v in fitting:
+                        if row.tobytes() in v.tobytes():
+                            return f"{name!r} (as bytes)"
+        return None
 
     def _needed(self, series: int) -> float:
         """The bits that a match needs if so many series of an item are compared."""
@@ -380,14 +405,3 @@ def _series(array: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, str]]:
         changed = flat[np.append(True, np.diff(flat) != 0)][:count]
         if len(changed) == count:
             yield changed, "at the beginning"
-
-
-def bytes_of(columns: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
-    """The first values of each column as bytes, as they would be in an uncompressed file."""
-    for name, values in columns.items():
-        array = np.ravel(np.asarray(values))
-        if array.dtype.kind in "biuf" and len(array) >= _FEWEST and len(np.unique(array[:8])) >= 4:
-            for kind in ("<f8", "<f4", "<i8", "<i4", ">f8"):
-                if kind[1] == "i" and not np.array_equal(array, np.round(array)):
-                    continue
-                yield str(name), array[:8].astype(kind).tobytes()

@@ -117,15 +117,18 @@ def read_contents(
         return source
     if isinstance(source, Draws):
         return from_named_draws(source, "draws", sign="the type Draws")
-    located = _of_paths(source)
+    located = _of_paths(source, audited=True)
     if located is None:
         return _of_object(source).contents(source, name=name, progress=progress)
     kind, paths = located
     return kind.contents(paths if kind.several else paths[0], name=name, progress=progress, **kind.options(trusted))
 
 
-def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
-    """The format of a path or a list of paths, and the paths; None for other objects."""
+def _of_paths(source: object, audited: bool = False) -> tuple[Format, list[Path]] | None:
+    """The format of a path or a list of paths, and the paths; None for other objects.
+
+    Of a file that nothing here reads an audit searches the bytes.
+    """
     if isinstance(source, str | os.PathLike):
         listed = [source]
     elif isinstance(source, Sequence) and not isinstance(source, bytes):
@@ -135,8 +138,10 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
     if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one per chain")
     paths = [Path(path) for path in listed]
-    if len(paths) == 1 and paths[0].is_file() and other_tool(paths[0], suffix_of(paths[0]) in suffixes()):
-        return _OTHER, paths
+    if len(paths) == 1 and paths[0].is_file():
+        known = suffix_of(paths[0]) in suffixes()
+        if other_tool(paths[0], known) or (audited and not known):
+            return _OTHER, paths
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
@@ -159,8 +164,8 @@ def _of_paths(source: object) -> tuple[Format, list[Path]] | None:
 
 def _told(path: Path) -> str:
     tool, export = other_tool(path, suffix_of(path) in suffixes()) or (
-        "a file of another tool",
-        "write its draws as .nc",
+        f"in no format that is read ({path.suffix or 'no suffix'})",
+        "draws are best written as .nc, tables as .csv",
     )
     return f"this is {tool}; not read; {export}"
 

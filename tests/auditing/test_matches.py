@@ -157,3 +157,15 @@ def test_values_of_people_among_draws_are_found(place, tmp_path):
     for values, severity in ((clean, "low"), ({**clean, "who": who}, "high")):
         np.savez(tmp_path / "fit.npz", **values)
         assert bayesrecon.audit(tmp_path / "fit.npz", data={"age": ages}, rows="draws").severity == severity
+
+
+@pytest.mark.parametrize("kind", ["<f8", ">f4", "words"])
+def test_what_no_reader_knows_is_searched_for_the_table(kind, tmp_path):
+    rng = np.random.default_rng(5)
+    ages, around = rng.normal(50, 10, 40).round(6), rng.bytes(100_001)
+    words = " and ".join(f"a person aged {age:.6f}" for age in ages).encode()
+    held = words if kind == "words" else around + ages.astype(kind).tobytes() + b"end"
+    for content, severity in ((held, "high"), (around, "info")):
+        (tmp_path / "file.foo").write_bytes(content)
+        found = bayesrecon.audit(tmp_path / "file.foo", data={"age": ages, "row": np.arange(40.0)})
+        assert (found.severity, found.verdict) == (severity, "incomplete")

@@ -17,7 +17,10 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """A finding on the table if it holds private columns or is said to hold records; otherwise the open question."""
     undecided = look.contents.undecided
     if not undecided:
-        return [_unread(u, name) for u in look.contents.unread if (name := _first(look, _parts(u.content)))], []
+        named = [
+            (u, _first(look, _parts(u.content)) or look.named(u.content, sampled=True)) for u in look.contents.unread
+        ]
+        return [_unread(part, name) for part, name in named if name], []
     where = tuple(v.where for v in undecided)
     private = {v.where: name for v in undecided if (name := _named(look, v))}
     if not private and look.contents.sign != RECORDS:
