@@ -9,12 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
-
 from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import Constant, Data, Draws
+from bayesrecon.models.catalogue.latent import Constant, Data, Draws, constant
 from bayesrecon.models.entry import Shipped
 
 Option = Mapping[str, object] | Callable[..., Mapping[str, object]]
@@ -56,7 +54,7 @@ class ProgramBuilder:
         return inspect.Signature(list(_constants(self.program)))
 
     def __call__(self, **settings: object) -> Model:
-        constants = {p.name: _hashable(settings.get(p.name, p.default)) for p in _constants(self.program)}
+        constants = {p.name: constant(settings.get(p.name, p.default)) for p in _constants(self.program)}
         names = _evaluated(self.fields, constants) or _fields(self.program)
         model = adapt(
             self.program,
@@ -118,10 +116,3 @@ def _evaluated(option: T | Callable[..., T], constants: Mapping[str, Constant]) 
         return option
     value: Any = option(**{name: constants[name] for name in inspect.signature(option).parameters})
     return value
-
-
-def _hashable(value: Any) -> Constant:
-    """The value with arrays and lists as tuples, because settings are hashed and stored as JSON."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

@@ -12,7 +12,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import Data, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.latent import Data, given, index, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra
 from bayesrecon.models.entry import Shipped
 
@@ -148,10 +148,6 @@ def dogs_nonhierarchical(
     observe("y", _shock_distribution(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
 
 
-def _trials(data: Data) -> dict[str, object]:
-    return {"trials": int(data["n_trials"])}
-
-
 _HISTORY = ("shock", "avoid")
 
 
@@ -164,7 +160,7 @@ def _pooled(program: Callable[..., None], how: str, informative: bool = False) -
         domain=lambda trials: _domain(trials, not informative),
         records=lambda data: {k: v for k, v in history(data).items() if k != "dog"},
         posteriors=(f"dogs-{program.__name__}",),
-        constants=_trials,
+        constants=given(trials="n_trials"),
         design=_HISTORY,
     )
 
@@ -183,7 +179,7 @@ MODELS: tuple[Shipped, ...] = (
         domain=lambda nmax: {"k": Domain("integer", 0, nmax)},
         records=lambda data: {"k": index(data, "k")[None]},
         posteriors=("Survey_data-Survey_model",),
-        constants=lambda data: {"nmax": int(data["nmax"]), "surveys": int(data["m"])},
+        constants=given("nmax", surveys="m"),
     ),
     _pooled(dogs, "logistic"),
     _pooled(dogs_log, "logistic without intercept"),
@@ -194,7 +190,7 @@ MODELS: tuple[Shipped, ...] = (
         domain=lambda dogs, trials: {**_domain(trials, False), "dog": levels(dogs)},
         records=_after_the_first,
         posteriors=("dogs-dogs_nonhierarchical",),
-        constants=lambda data: {"dogs": int(data["n_dogs"]), **_trials(data)},
+        constants=given(dogs="n_dogs", trials="n_trials"),
         design=("dog", *_HISTORY),
     ),
 )

@@ -12,17 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.model import Records
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import (
-    Data,
-    Table,
-    floats,
-    latent,
-    levels,
-    observe,
-    standard,
-)
+from bayesrecon.models.catalogue.latent import Data, Table, by_row, given, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array, flat
 from bayesrecon.models.entry import Shipped
@@ -114,13 +105,6 @@ def prophet(
     observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
 
 
-def _rows(response: str, count: str) -> Callable[[Data], Records]:
-    def records(data: Data) -> Records:
-        return {"row": np.arange(1, int(data[count]) + 1), response: array(data, response)}
-
-    return records
-
-
 # A mixture of regressions: a record does not say which component it came from.
 
 
@@ -171,23 +155,6 @@ def iohmm_reg(
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _records(data: Data) -> Records:
-    return {"y": np.asarray(data["y"], float)}
-
-
-_MIXED: tuple[Shipped, ...] = (
-    from_program(
-        iohmm_reg,
-        "regressions on public inputs, mixed by hidden states that follow them",
-        domain=lambda u: {"step": levels(len(u))},
-        records=lambda data: {"step": np.arange(1, int(data["T"]) + 1), **_records(data)},
-        posteriors=("iohmm_reg_simulated-iohmm_reg",),
-        constants=lambda data: {"u": floats(data["u"]), "states": int(data["K"])},
-        design=("step",),
-    ),
-)
-
-
 # A path in time with a latent value at every step: drivers killed by month.
 
 
@@ -229,20 +196,7 @@ def state_space_stochastic_level_stochastic_seasonal(
 def _bounded(data: Data) -> dict[str, object]:
     y = array(data, "y")
     low, high = (float(y.mean() + side * 3 * y.std(ddof=1)) for side in (-1, 1))
-    return {"x": floats(data["x"]), "w": floats(data["w"]), "low": low, "high": high}
-
-
-_PATHS: tuple[Shipped, ...] = (
-    from_program(
-        state_space_stochastic_level_stochastic_seasonal,
-        "monthly series with a drifting level and season",
-        domain=lambda x: {"month": levels(len(x))},
-        records=lambda data: {"month": np.arange(1, int(data["n"]) + 1), "y": array(data, "y")},
-        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
-        constants=_bounded,
-        design=("month",),
-    ),
-)
+    return {**given("x", "w")(data), "low": low, "high": high}
 
 
 MODELS: tuple[Shipped, ...] = (
@@ -250,44 +204,40 @@ MODELS: tuple[Shipped, ...] = (
         accel_gp,
         "acceleration by time, mean and scale approximate Gaussian processes",
         domain=lambda X: {"row": levels(len(X))},
-        records=_rows("Y", "N"),
         posteriors=("mcycle_gp-accel_gp",),
-        constants=lambda data: {
-            f"{k}{part}": floats(data[name.format(part)])
-            for k, name in (("X", "Xgp{}_1"), ("slambda", "slambda{}_1"))
-            for part in ("", "_sigma")
-        },
-        design=("row",),
+        constants=given(X="Xgp_1", X_sigma="Xgp_sigma_1", slambda="slambda_1", slambda_sigma="slambda_sigma_1"),
+        **by_row("row", "N", "Y"),
     ),
     from_program(
         accel_splines,
         "acceleration by time, mean and scale penalised splines",
         domain=lambda Xs: {"row": levels(len(Xs))},
-        records=_rows("Y", "N"),
         posteriors=("mcycle_splines-accel_splines",),
-        constants=lambda data: {
-            "Xs": floats(data["Xs"]),
-            "Zs": floats(data["Zs_1_1"]),
-            "Xs_sigma": floats(data["Xs_sigma"]),
-            "Zs_sigma": floats(data["Zs_sigma_1_1"]),
-        },
-        design=("row",),
+        constants=given("Xs", "Xs_sigma", Zs="Zs_1_1", Zs_sigma="Zs_sigma_1_1"),
+        **by_row("row", "N", "Y"),
     ),
     from_program(
         prophet,
         "trend with changepoints and seasonal regressors",
         domain=lambda t: {"row": levels(len(t))},
-        records=_rows("y", "T"),
         posteriors=("rstan_downloads-prophet",),
-        constants=lambda data: {
-            "t": floats(data["t"]),
-            "t_change": floats(data["t_change"]),
-            "X": floats(data["X"]),
-            "scales": floats(data["sigmas"]),
-            "tau": float(data["tau"]),
-        },
-        design=("row",),
+        constants=given("t", "t_change", "X", "tau", scales="sigmas"),
+        **by_row("row", "T", "y"),
     ),
-    *_MIXED,
-    *_PATHS,
+    from_program(
+        iohmm_reg,
+        "regressions on public inputs, mixed by hidden states that follow them",
+        domain=lambda u: {"step": levels(len(u))},
+        posteriors=("iohmm_reg_simulated-iohmm_reg",),
+        constants=given("u", states="K"),
+        **by_row("step", "T", "y"),
+    ),
+    from_program(
+        state_space_stochastic_level_stochastic_seasonal,
+        "monthly series with a drifting level and season",
+        domain=lambda x: {"month": levels(len(x))},
+        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
+        constants=_bounded,
+        **by_row("month", "n", "y"),
+    ),
 )
