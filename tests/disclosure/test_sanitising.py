@@ -13,10 +13,10 @@ from command import SIZE, X, Y, exact_draws
 import bayesrecon
 from bayesrecon.disclosure.sanitising import sanitise
 from bayesrecon.disclosure.sanitising.bits import bits_of
+from bayesrecon.disclosure.sanitising.sanitise import tilted_mode
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, is_supported, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
-from bayesrecon.disclosure.sanitising.sanitise import tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import divergences, tilt_at, tilt_distribution, unit_blocks
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
