@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.disclosure.sanitising import ledger as ledgers
-from bayesrecon.disclosure.sanitising.bits import RECORDS, bits_of
 from bayesrecon.disclosure.sanitising.guaranteed import Promise, guaranteed
 from bayesrecon.disclosure.sanitising.ledger import Asked
 from bayesrecon.disclosure.sanitising.public_numbers import public_numbers, statistics_of
@@ -57,6 +56,7 @@ _Table = Mapping[str, ArrayLike]
 """Columns `(N, *shape)` by name."""
 
 _FEWEST = 100  # smallest number of draws to publish: readers cannot compute quantiles from fewer
+_RESPONSES_OF = 128  # evenly spaced records whose bits are computed, which takes some seconds
 _DRAWS, _THINNING = 1000, 2  # draws per chain and thinning of the posterior behind a mode, to compute the tilts
 _NO_END = 10**6  # a mode counts as this many draws; larger numbers change the results only by rounding
 _CHAINS = 8  # largest number of chains that the published draws are divided into
@@ -505,10 +505,10 @@ def _bits(job: _Job) -> tuple[np.ndarray, np.ndarray] | None:
     predict = responses(job.release, ())
     if job.private is None or predict is None:
         return None
-    positions = evenly(len(next(iter(job.private.values()))), RECORDS)
+    positions = evenly(len(next(iter(job.private.values()))), _RESPONSES_OF)
     records = {k: np.asarray(v)[positions] for k, v in job.private.items()}
     independent = effective_sample_size(np.asarray(job.release.theta), np.asarray(job.release.chain)).min()
-    return bits_of(job.tilts, records, predict, job.count, float(independent))
+    return job.tilts.bits(records, predict, job.count, float(independent))
 
 
 def _one_digit(count: int) -> float:
