@@ -30,7 +30,16 @@ from bayesrecon.divergence.mean_embedding import (
 from bayesrecon.divergence.metric_view import CHUNK, AtomPart, ReleaseView
 from bayesrecon.divergence.metrics import fold_factors, metric_factor
 from bayesrecon.divergence.score import along_coordinates, gradients, prior_score, touches
-from bayesrecon.divergence.sums import KernelSums, ValueSums, compiled_on_devices, covariance, kernels, numbers, plus
+from bayesrecon.divergence.sums import (
+    KernelSums,
+    ValueSums,
+    compiled_on_devices,
+    covariance,
+    kernels,
+    numbers,
+    plus,
+    summed,
+)
 from bayesrecon.divergence.touched import Touched, coloured, pays
 from bayesrecon.model import Model, Progress, Records
 from bayesrecon.releases import Release
@@ -201,10 +210,8 @@ class SparseEmbedding(ReleaseView):
     ) -> Float[np.ndarray, "Q r"]:
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(chunk_of(anchors), chunk_of(others)), atoms)
-        total: Array | None = None
-        for _, products in self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records"):
-            total = plus(total, products)
-        return jax.device_get(total) @ basis.coefficients
+        passed = self._pass(_cross_of, self._inputs(anchors, others=others), parts, "comparing records")
+        return jax.device_get(summed(products for _, products in passed)) @ basis.coefficients
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         touched, a = self._of(basis.records), basis.coefficients
@@ -396,12 +403,8 @@ def _moments(inputs: _PassInputs, block: _Block, prior: Array, shift: Array) -> 
 
 def _cross_of(model: Model, inputs: _PassInputs, part: AtomPart) -> Array:
     assert inputs.others is not None
-    total: Array | None = None
     sweeps = (inputs.sweeps(model, part, touched, second=False) for touched in (inputs.others, inputs.touched))
-    for (first, _), (second, _) in zip(*sweeps, strict=True):
-        total = plus(total, _cross(inputs, first, second))
-    assert total is not None
-    return total
+    return summed(_cross(inputs, first, second) for (first, _), (second, _) in zip(*sweeps, strict=True))
 
 
 @compiled_on_devices
@@ -413,12 +416,9 @@ def _cross(inputs: _PassInputs, first: _Block, second: _Block) -> Array:
 
 
 def _noise_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Array, Array]:
-    total: tuple[Array, Array] | None = None
     axes = numbers(np.eye(part.metric.shape[0]))
-    for block, _ in inputs.sweeps(model, part, inputs.touched):
-        total = plus(total, _noise(inputs, block, inputs.scores(model, block, axes)))
-    assert total is not None
-    return total
+    blocks = (block for block, _ in inputs.sweeps(model, part, inputs.touched))
+    return summed(_noise(inputs, block, inputs.scores(model, block, axes)) for block in blocks)
 
 
 @compiled_on_devices

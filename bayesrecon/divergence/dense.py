@@ -13,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.divergence.mean_embedding import PART, PARTED, Basis, Influence, Moments, Stretch, moderate
 from bayesrecon.divergence.metric_view import CHUNK, AtomPart, ReleaseView, blocks, power_of_two, unwhitened
 from bayesrecon.divergence.score import log_lik, prior_score, scores, taylor
-from bayesrecon.divergence.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus
+from bayesrecon.divergence.sums import KernelSums, ValueSums, covariance, kernels, numbers, plus, summed
 from bayesrecon.model import Model, Records
 from bayesrecon.running.engine import on_host, placed, pooled, spread
 
@@ -174,9 +174,7 @@ class DenseEmbedding(ReleaseView):
         others = tuple(part for part, _ in _in_parts(probes))
         inputs = _PassInputs(padded, self.temperature, others=others).placed()
         parts = self._parts(self._chunk(padded.records, probes), atoms)
-        total: Array | None = None
-        for _, products in self._pass(_cross_of, inputs, parts, "comparing records"):
-            total = plus(total, products)
+        total = summed(products for _, products in self._pass(_cross_of, inputs, parts, "comparing records"))
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
@@ -270,24 +268,23 @@ def _moments_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Kern
 
 
 def _cross_of(model: Model, inputs: _PassInputs, part: AtomPart) -> Array:
-    total: Array | None = None
     metric = numbers(part.metric)
-    for _, theta, a, *_ in part.blocks():
+
+    def products(theta: np.ndarray, a: np.ndarray) -> Array:
         t = spread(theta)
         anchors, scored = (
             [scores(model, metric, t, records, inputs.temperature) for records in parts]
             for parts in (inputs.parts, inputs.others)
         )
-        heavy = spread(np.repeat(a, metric.shape[1]))
-        total = plus(total, numbers(_cross(anchors, inputs.basis.coefficients, heavy, scored)))
-    assert total is not None
-    return total
+        return numbers(_cross(anchors, inputs.basis.coefficients, spread(np.repeat(a, metric.shape[1])), scored))
+
+    return summed(products(theta, a) for _, theta, a, *_ in part.blocks())
 
 
 def _noise_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Array, Array]:
-    total: tuple[Array, Array] | None = None
     metric, tau = numbers((part.metric, np.float64(inputs.temperature)))
-    for _, theta, a, *_ in part.blocks():
+
+    def terms(theta: np.ndarray, a: np.ndarray) -> tuple[Array, Array]:
         t = spread(theta)
         expanded = _expanded(model, metric, t, inputs)
         if inputs.normal is not None:
@@ -295,10 +292,9 @@ def _noise_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[Array,
         else:
             assert inputs.fitted is not None
             score = _fitted_score(expanded[1], inputs.fitted, prior_score(model, metric, t, inputs.temperature))
-        terms = _noise(expanded, inputs.basis.coefficients, spread(a), score, tau, inputs.normal is not None)
-        total = plus(total, numbers(terms))
-    assert total is not None
-    return total
+        return numbers(_noise(expanded, inputs.basis.coefficients, spread(a), score, tau, inputs.normal is not None))
+
+    return summed(terms(theta, a) for _, theta, a, *_ in part.blocks())
 
 
 def _influence_of(model: Model, inputs: _PassInputs, part: AtomPart) -> tuple[np.ndarray, np.ndarray]:

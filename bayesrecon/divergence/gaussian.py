@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -292,12 +292,8 @@ def _moments(
 
 
 def _target_on_devices(model: Model, inputs: PassInputs, part: Part) -> Array:
-    total: Array | None = None
-    for metric, theta, a, _ in inputs.device_blocks(part):
-        base = inputs.base(model, metric, theta)
-        total = _plus(total, _target(likelihood_of(model), inputs, metric, theta, a, base))
-    assert total is not None
-    return total
+    blocks = ((block, inputs.base(model, *block[:2])) for *block, _ in inputs.device_blocks(part))
+    return reduce(_plus, (_target(likelihood_of(model), inputs, *block, base) for block, base in blocks))
 
 
 @_compiled
@@ -306,11 +302,8 @@ def _target(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: Ar
 
 
 def _products_on_devices(model: Model, inputs: PassInputs, part: Part) -> _DeviceProducts:
-    total: _DeviceProducts | None = None
-    for metric, theta, a, _ in inputs.device_blocks(part):
-        total = _plus(total, _products(likelihood_of(model), inputs, metric, theta, a))
-    assert total is not None
-    return total
+    likelihood = likelihood_of(model)
+    return reduce(_plus, (_products(likelihood, inputs, *block) for *block, _ in inputs.device_blocks(part)))
 
 
 @_compiled
@@ -319,12 +312,11 @@ def _products(likelihood: Likelihood, inputs: PassInputs, metric: Array, theta: 
 
 
 def _noise_on_devices(model: Model, inputs: PassInputs, part: Part) -> tuple[Array, Array]:
-    total: tuple[Array, Array] | None = None
-    for metric, theta, a, _ in inputs.device_blocks(part):
+    def terms(metric: Array, theta: Array, a: Array) -> tuple[Array, Array]:
         base = inputs.base(model, metric, theta) if inputs.normal is None else None
-        total = _plus(total, _noise(likelihood_of(model), inputs, metric, theta, a, base))
-    assert total is not None
-    return total
+        return _noise(likelihood_of(model), inputs, metric, theta, a, base)
+
+    return reduce(_plus, (terms(metric, theta, a) for metric, theta, a, _ in inputs.device_blocks(part)))
 
 
 @_compiled

@@ -1,7 +1,7 @@
 """Sums over the parts of a pass: as NumPy's arrays, or on the devices that work on the parts and read back once."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from functools import reduce, wraps
 from itertools import groupby
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -61,6 +61,11 @@ def plus(total: Tree | None, more: Tree) -> Tree:
     return _added(total, more)
 
 
+def summed(parts: Iterable[Tree]) -> Tree:
+    """The sum of parts, one after the other; there is at least one."""
+    return reduce(plus, parts)
+
+
 def kernels(
     passed: Iterable[tuple[SummedPart, tuple[KernelSums, ValueSums]]],
 ) -> tuple[list[tuple[float, KernelSums]], np.ndarray]:
@@ -82,10 +87,7 @@ def kernels(
 
 def covariance(passed: Iterable[tuple[SummedPart, tuple[Array, Array]]]) -> np.ndarray:
     """The covariance `(r, r)` of terms, from their weighted mean `(r,)` and products `(r, r)` in every part."""
-    total: tuple[Array, Array] | None = None
-    for _, sums in passed:
-        total = plus(total, sums)
-    mean, square = jax.device_get(total)
+    mean, square = jax.device_get(summed(sums for _, sums in passed))
     return square - np.outer(mean, mean)
 
 

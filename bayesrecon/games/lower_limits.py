@@ -11,9 +11,7 @@ limit with the stated confidence. It presumes that the mechanism's trade-off is 
 `epsilon_of_any` presumes nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,24 +119,6 @@ def from_below(
     found = {rate: float(np.mean(scores[3] > np.quantile(scores[2], 1 - rate))) for rate in rates}
     epsilon = epsilon_of_shift(mu, delta) if mu else 0.0
     return FromBelow(min(len(np.asarray(x)) for x in (without, given)), mu, epsilon, plain, delta, found, level)
-
-
-def mechanism_from_below(
-    mechanism: Callable[[Any, int], ArrayLike], without: Any, given: Any, rounds: int, delta: float = 1e-6
-) -> FromBelow:
-    """Run a mechanism on two neighbouring data sets, and state what it reveals at least.
-
-    Args:
-        mechanism: function `(data, seed) -> outputs`, such as
-            `lambda records, seed: learner.fit(records, 2, seed).theta` for one of the private learners.
-        without, given: the two data sets.
-        rounds: rounds with each.
-    """
-    worlds = [
-        np.array([np.ravel(np.asarray(mechanism(data, 2 * i + k), float)) for i in range(rounds)])
-        for k, data in enumerate((without, given))
-    ]
-    return from_below(worlds[0], worlds[1], delta)
 
 
 def one_run(guessed: int, right: int, *, level: float = 0.95) -> float:

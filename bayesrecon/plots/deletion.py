@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, check_path, label, new_figure, panel, save_figure, styles
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, check_pixels, label, panel, sheet, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,28 +167,24 @@ def plot_images(
     >>> plot_images({"true": np.eye(4), "reconstructed": np.ones((4, 4))}, (2, 2)).shape
     (2, 4)
     """
-    check_path(path)
     tables = {k: np.asarray(v, float).reshape(len(v), -1) for k, v in rows.items()}
     if not tables or len({len(v) for v in tables.values()}) != 1:
         raise BayesreconError("all rows must have the same number of images, at least one")
     count = len(next(iter(tables.values())))
-    figure = new_figure()
-    axes = figure.subplots(len(tables), count, squeeze=False)
-    for line, (name, images) in zip(axes, tables.items(), strict=True):
-        for j, (ax, pixels) in enumerate(zip(line, images, strict=True)):
-            _image(ax, pixels, shape)
-            if line is axes[0] and j < len(captions):
-                ax.set_title(captions[j], fontsize="small")
-        line[0].set_ylabel(name)
-    figure.set_size_inches(0.9 * count + 1, 0.95 * len(tables) + 0.6)
-    if path is not None:
-        save_figure(figure, path)
+    with sheet(path) as figure:
+        axes = figure.subplots(len(tables), count, squeeze=False)
+        for line, (name, images) in zip(axes, tables.items(), strict=True):
+            for j, (ax, pixels) in enumerate(zip(line, images, strict=True)):
+                _image(ax, pixels, shape)
+                if line is axes[0] and j < len(captions):
+                    ax.set_title(captions[j], fontsize="small")
+            line[0].set_ylabel(name)
+        figure.set_size_inches(0.9 * count + 1, 0.95 * len(tables) + 0.6)
     return axes
 
 
 def _image(ax: "Axes", pixels: np.ndarray, shape: tuple[int, int]) -> None:
-    if pixels.size != shape[0] * shape[1]:
-        raise BayesreconError(f"{pixels.size} values are not an image of {shape[0]} by {shape[1]} pixels")
+    check_pixels(pixels.size, shape)
     ax.imshow(pixels.reshape(shape), cmap="gray", interpolation="nearest")
     ax.set_xticks([])
     ax.set_yticks([])

@@ -20,13 +20,16 @@ from bayesrecon.plots.style import (
     check_path,
     finish,
     fit,
+    head,
     label,
     minus,
-    new_figure,
+    name_rows,
     panel,
     save_figure,
     set_ticks,
+    sheet,
     styles,
+    write,
 )
 from bayesrecon.results.plan import EXACT
 
@@ -115,34 +118,15 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None, path: str 
             if selected.any():
                 bars = partial(ax.barh, height=0.62, color=colour, zorder=2)
                 bars(rows[selected], seen[selected], label=f"{verdict} ({selected.sum()})")
-                bars(
-                    rows[selected & needs_more],
-                    (limit - seen)[selected & needs_more],
-                    left=seen[selected & needs_more],
-                    alpha=0.35,
-                )
+                more = selected & needs_more
+                bars(rows[more], (limit - seen)[more], left=seen[more], alpha=0.35)
         if needs_more.any():
             ax.barh(0, 0, color=GREY, alpha=0.35, label="with more draws only")
+        beside = ax.get_yaxis_transform()
         for i, value in enumerate(limit):
-            ax.annotate(
-                _percent(value),
-                (1, i),
-                xycoords=ax.get_yaxis_transform(),
-                xytext=(42, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize="small",
-            )
-        ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
-        ax.set_yticks(range(len(labels)), labels)
+            write(ax, _percent(value), (1, i), (42, 0), xycoords=beside, ha="right", va="center")
+        name_rows(ax, labels, verdicts == "undetermined")
         ax.tick_params(axis="y", length=0)
-        ax.spines["left"].set_visible(False)
-        texts = ax.get_yticklabels()
-        for text, verdict in zip(texts, verdicts, strict=False):
-            text.set_color(GREY if verdict == "undetermined" else ax.title.get_color())
-        for text in texts[len(features) :]:
-            text.set(color=GREY, fontstyle="italic")
         set_ticks(ax.xaxis, [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         ax.set_xlim(0, 1)
         ax.grid(axis="x", color=GREY, alpha=0.2, lw=0.8)
@@ -175,7 +159,6 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None, ax: "
     >>> spectrum.get_xlabel()
     'index'
     """
-    check_path(path)
     if ax is not None:
         return np.array([plot_visibility(diagnosis, ax, path)])
     lines = min(len(diagnosis.features), MOST_ROWS + 1)
@@ -188,18 +171,15 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None, ax: "
     else:
         mosaic = [["visibility", "spectrum", *plan_panel], ["visibility", ".", *plan_panel]]
         heights = [PANEL, max(tallest - PANEL, 0.3)]
-    figure = new_figure(pyplot=path is None)
-    axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
-    plot_visibility(diagnosis, ax=axes["visibility"])
-    plot_diagnosis_spectrum(diagnosis, ax=axes["spectrum"])
-    if plan is not None:
-        plot_plan(plan, ax=axes["plan"])
-    kind = "finite rank" if diagnosis.gap else "decaying spectrum, rank"
-    heading = f"{label(diagnosis.release)}: {kind} {diagnosis.rank}, index {diagnosis.index:.3g}"
-    figure.suptitle(heading, weight="bold").set_usetex(False)
-    fit(figure, [PANEL] * len(mosaic[0]), heights)
-    if path is not None:
-        save_figure(figure, path)
+    with sheet(path) as figure:
+        axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
+        plot_visibility(diagnosis, ax=axes["visibility"])
+        plot_diagnosis_spectrum(diagnosis, ax=axes["spectrum"])
+        if plan is not None:
+            plot_plan(plan, ax=axes["plan"])
+        kind = "finite rank" if diagnosis.gap else "decaying spectrum, rank"
+        head(figure, f"{label(diagnosis.release)}: {kind} {diagnosis.rank}, index {diagnosis.index:.3g}")
+        fit(figure, [PANEL] * len(mosaic[0]), heights)
     return np.array([axes[name] for name in ("visibility", "spectrum", *plan_panel)], dtype=object)
 
 
@@ -264,9 +244,9 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         ax.tick_params(axis="y", length=0, pad=8)
         ax.grid(axis="x", color=GREY, alpha=0.3, linewidth=0.6)
         if (values == 0).any():
-            _edge(ax, 0.0, "left", "exact")
+            write(ax, "exact", (0, 1), (0, 4), xycoords="axes fraction", ha="left", color=GREY)
         if np.isnan(values).any():
-            _edge(ax, 1.0, "right", "not determined")
+            write(ax, "not determined", (1, 1), (0, 4), xycoords="axes fraction", ha="right", color=GREY)
         ax.set_xlabel("half width of the interval, relative to the estimate")
         more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
         ax.set_title(f"What each release would leave{more}", loc="left", pad=20)
@@ -305,19 +285,6 @@ def _relative(outlook: "Outlook", value: float | None) -> float:
     return np.nan if value is None else abs(value) / max(abs(outlook.estimate), 1e-300)
 
 
-def _edge(ax: "Axes", x: float, side: str, text: str) -> None:
-    ax.annotate(
-        text,
-        (x, 1),
-        (0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha=side,
-        fontsize="small",
-        color=GREY,
-    )
-
-
 def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Each interval relative to its midpoint, in per cent, labelled with its ends.
 
@@ -346,12 +313,8 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
             half = 50 * (interval.upper - interval.lower) / (abs(middle) or 1.0)
             widest = max(widest, half)
             ax.plot([-half, half], [i, i], color=BLUE, linewidth=3, solid_capstyle="butt")
-            ax.annotate(
-                f"{interval.lower:.5g} … {interval.upper:.5g}",
-                (1.02, i),
-                xycoords=("axes fraction", "data"),
-                va="center",
-            )
+            ends = f"{interval.lower:.5g} … {interval.upper:.5g}"
+            ax.annotate(ends, (1.02, i), xycoords=("axes fraction", "data"), va="center")
         ax.set_yticks(range(len(bounds.intervals)), [label(interval.name) for interval in bounds.intervals])
         ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
         ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
@@ -392,9 +355,7 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None, path: str | Path 
     check_path(path)
     ax, figure = axes_of(ax, pyplot=path is None)
     names = [label(name) for name in witness.fields]
-    determined = (
-        f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
-    )
+    determined = np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300)
     if len(names) == 1:
         (grid,) = witness.grids
         half = Z95 * witness.se
@@ -418,7 +379,7 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None, path: str | Path 
         ax.figure.colorbar(mesh, ax=ax, label="density of the records")
         ax.set_ylabel(names[1])
     ax.set_xlabel(names[0])
-    ax.set_title(f"Density of the private records\n({determined})", loc="left")
+    ax.set_title(f"Density of the private records\n({determined:.0%} of it determined)", loc="left")
     finish(ax)
     if figure is not None and len(names) == 1:
         fit(figure)

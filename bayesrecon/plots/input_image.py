@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.style import BLUE, GREY, check_path, new_figure, only, save_figure
+from bayesrecon.plots.style import BLUE, GREY, check_pixels, only, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,21 +40,19 @@ def plot_input(
     Returns:
         The Axes in an array.
     """
-    check_path(path)
     if shape is None and len(result.shape) == 2:
         shape = (result.shape[0], result.shape[1])
-    if shape is not None and shape[0] * shape[1] != len(result.estimate):
-        raise BayesreconError(f"{len(result.estimate)} fields are not an image of {shape[0]} by {shape[1]} pixels")
+    if shape is not None:
+        check_pixels(len(result.estimate), shape)
     if ax is not None:
         order = np.argsort(-result.visibility, kind="stable")[:_MOST]
         return only(ax, path, lambda ax: _intervals(ax, result, order, truth))
-    figure = new_figure(pyplot=path is None)
-    axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
-    for one in axes:
-        one.title.set_usetex(False)
-    figure.suptitle(f"{result.method}: {result.gain:.0%} of the variance recovered", fontsize="medium", usetex=False)
-    if path is not None:
-        save_figure(figure, path)
+    title = f"{result.method}: {result.gain:.0%} of the variance recovered"
+    with sheet(path) as figure:
+        axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
+        for one in axes:
+            one.title.set_usetex(False)
+        figure.suptitle(title, fontsize="medium", usetex=False)
     return axes
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.style import BLUE, panel
+from bayesrecon.plots.style import BLUE, check_pixels, panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +38,8 @@ def plot_matched(
     with panel(ax, path) as ax:
         weights = np.asarray(result.pseudo.weights)
         if shape is not None:
-            pixels = max((np.asarray(v).reshape(len(weights), -1) for v in result.pseudo.records.values()), key=_width)
+            flat = (np.asarray(v).reshape(len(weights), -1) for v in result.pseudo.records.values())
+            pixels = max(flat, key=lambda v: v.shape[1])
             ax.imshow(mosaic(pixels[np.argsort(-weights)][:_MOST], shape), cmap="gray", interpolation="nearest")
             ax.set_xticks([])
             ax.set_yticks([])
@@ -52,8 +52,7 @@ def plot_matched(
 def mosaic(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """One large image of n images `(n, p)`, ten in a row, separated by lines of NaN."""
     images = np.asarray(images, float)
-    if images.shape[1] != shape[0] * shape[1]:
-        raise BayesreconError(f"{images.shape[1]} values are not an image of {shape[0]} by {shape[1]} pixels")
+    check_pixels(images.shape[1], shape)
     across = min(_ACROSS, len(images))
     down = -(-len(images) // across)
     canvas = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
@@ -73,16 +72,6 @@ def _scatter(ax: "Axes", result: "Matched", weights: np.ndarray) -> None:
         selected = result.determined == determined
         if selected.any():
             fill = BLUE if determined else "none"
-            ax.scatter(
-                x[selected],
-                y[selected],
-                s=area[selected],
-                facecolor=fill,
-                edgecolor=BLUE,
-                label=f"{label} ({selected.sum()})",
-            )
+            points, count = (x[selected], y[selected], area[selected]), selected.sum()
+            ax.scatter(*points, facecolor=fill, edgecolor=BLUE, label=f"{label} ({count})")
     ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "multiplier")
-
-
-def _width(table: np.ndarray) -> int:
-    return int(table.shape[1])

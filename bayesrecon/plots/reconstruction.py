@@ -15,16 +15,16 @@ from bayesrecon.plots.style import (
     PANEL,
     RED,
     Style,
-    check_path,
     finish,
     fit,
+    head,
     label,
     minus,
     new_figure,
     only,
     power,
-    save_figure,
     set_ticks,
+    sheet,
     styles,
 )
 
@@ -126,11 +126,18 @@ def plot_reconstruction(
     Returns:
         The Axes in an array: traces of n, means and variances, then the relative gap, then the records.
     """
-    check_path(path)
     if ax is not None:
         return only(ax, path, lambda ax: _draw_records(ax, result))
-    figure, names = new_figure(pyplot=path is None), _panel_names(result)
-    panels, sizes = _grid(figure, names, full=True)
+    names = _panel_names(result)
+    with sheet(path) as figure:
+        panels, sizes = _grid(figure, names, full=True)
+        _draw_all(panels, names, result)
+        head(figure, _heading(result, names))
+        fit(figure, *sizes)
+    return np.array(panels, dtype=object)
+
+
+def _draw_all(panels: "list[Axes]", names: list[str], result: "Reconstruction") -> None:
     *traces, gap, records = panels
     iterations, kept, values = _column(result, "iteration"), _kept_row(result), result.statistics()
     for ax, name in zip(traces, names, strict=True):
@@ -144,18 +151,16 @@ def plot_reconstruction(
         finish(ax)
     _draw_gap(gap, result, iterations, kept)
     _draw_records(records, result)
+
+
+def _heading(result: "Reconstruction", names: list[str]) -> str:
     hidden = (len(result.columns) - _LEADING - len(names)) // 2
     more = f" (traces of {_MOST} fields of {_MOST + hidden})" if hidden else ""
     count = len(result.pseudo.weights)
     about = f"{count} weighted record{'s' * (count != 1)}, {result.method}, {result.objective} objective"
     if result.stopped in ("diverged", "interrupted"):
         about += f", {result.stopped}"
-    heading = figure.suptitle(f"{label(result.release)}: {about}{more}", weight="bold")
-    heading.set_usetex(False)
-    fit(figure, *sizes)
-    if path is not None:
-        save_figure(figure, path)
-    return np.array(panels, dtype=object)
+    return f"{label(result.release)}: {about}{more}"
 
 
 def _panel_names(result: "Reconstruction") -> list[str]:

@@ -8,19 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrecon.diagnostics import calibration_table
-from bayesrecon.plots.style import (
-    BLUE,
-    GREY,
-    ORANGE,
-    RED,
-    check_path,
-    finish,
-    fit,
-    label,
-    new_figure,
-    only,
-    save_figure,
-)
+from bayesrecon.plots.style import BLUE, GREY, ORANGE, RED, finish, fit, label, only, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,29 +44,26 @@ def plot_records(
     Returns:
         The Axes, `(fields, 2)`.
     """
-    check_path(path)
     names = list(table)
     true_values = {name: np.asarray(v, float) for name, v in (truth or {}).items()}
     if ax is not None:
         return only(ax, path, lambda ax: _estimates(ax, table, names[0], true_values.get(names[0])))
-    figure = new_figure(pyplot=path is None)
-    axes = np.asarray(figure.subplots(len(names), 2, squeeze=False))
-    for (left, right), name in zip(axes, names, strict=True):
-        column = table[name]
-        true = true_values.get(name)
-        _estimates(left, table, name, true)
-        if column.probability is None:
-            _exposure(right, table)
-        elif true is None:
-            _probabilities(right, column)
-        else:
-            _calibration(right, column, true)
-        finish(left)
-        finish(right)
-    figure.suptitle(f"{table.release}: {len(table)} records", parse_math=False)
-    fit(figure, widths=(4.2, 3.6), heights=(3.6,) * len(names))
-    if path is not None:
-        save_figure(figure, path)
+    with sheet(path) as figure:
+        axes = np.asarray(figure.subplots(len(names), 2, squeeze=False))
+        for (left, right), name in zip(axes, names, strict=True):
+            column = table[name]
+            true = true_values.get(name)
+            _estimates(left, table, name, true)
+            if column.probability is None:
+                _exposure(right, table)
+            elif true is None:
+                _probabilities(right, column)
+            else:
+                _calibration(right, column, true)
+            finish(left)
+            finish(right)
+        figure.suptitle(f"{table.release}: {len(table)} records", parse_math=False)
+        fit(figure, widths=(4.2, 3.6), heights=(3.6,) * len(names))
     return axes
 
 
@@ -97,26 +82,15 @@ def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | N
     else:
         order = np.arange(determined.sum())
         spread = 0.0 if len(np.unique(true)) > 12 else 0.3  # markers at a few distinct values are moved apart
-        x = true[determined] + spread * np.linspace(-1, 1, int(determined.sum())) * (np.ptp(true) or 1) / len(
-            np.unique(true)
-        )
+        apart = spread * (np.ptp(true) or 1) / len(np.unique(true))
+        x = true[determined] + apart * np.linspace(-1, 1, int(determined.sum()))
         range_ = [true.min(), true.max()]
         ax.plot(range_, range_, color=GREY, lw=1, zorder=1)
         ax.set_xlabel(f"true {name}", parse_math=False)
     y, se = column.estimate[determined][order], column.se[determined][order]
     few = len(y) <= _MOST_BARS
-    ax.errorbar(
-        x,
-        y,
-        1.96 * se,
-        fmt="o",
-        ms=5 if few else 2,
-        elinewidth=1.2 if few else 0.3,
-        alpha=1.0 if few else 0.5,
-        color=BLUE,
-        zorder=3,
-        label="recovered, 95 %",
-    )
+    marks = {"ms": 5, "elinewidth": 1.2} if few else {"ms": 2, "elinewidth": 0.3, "alpha": 0.5}
+    ax.errorbar(x, y, 1.96 * se, fmt="o", color=BLUE, zorder=3, label="recovered, 95 %", **marks)
     if column.naive is not None:
         naive = np.asarray(column.naive, float)[determined][order]
         ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="the model's own guess")

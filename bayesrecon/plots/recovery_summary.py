@@ -20,20 +20,21 @@ from bayesrecon.plots.style import (
     TITLE_PAD,
     Columns,
     axes_of,
-    check_path,
     draw_marks,
     finish,
     fit,
+    head,
     label,
     minus,
-    new_figure,
+    name_rows,
     numbers,
     panel,
     power,
-    save_figure,
     select,
     set_ticks,
+    sheet,
     tabulate,
+    write,
 )
 from bayesrecon.results.recovery import Recovery
 
@@ -173,11 +174,8 @@ def _draw_bars(ax: "Axes", table: Columns, bars: np.ndarray, covered: np.ndarray
 
 
 def _draw_visibility(ax: "Axes", table: Columns) -> None:
-    determined, share, rows = (
-        np.isfinite(table["estimate"]),
-        np.nan_to_num(table["visibility"]),
-        np.arange(len(table["name"])),
-    )
+    determined, share = np.isfinite(table["estimate"]), np.nan_to_num(table["visibility"])
+    rows = np.arange(len(table["name"]))
     colours = np.where(determined, BLUE, GREY).tolist()
     ax.hlines(rows, 0, share, colors=colours, lw=1.6, zorder=2)
     if not determined.all():
@@ -191,29 +189,13 @@ def _draw_arrow(ax: "Axes", x: float, y: float, text: str, colour: str) -> None:
     """A value beyond the end of the axis."""
     marker, offset, side = (">", -8, "right") if x > 0 else ("<", 8, "left")
     ax.plot(x, y, marker, ms=6, color=colour, zorder=3, clip_on=False)
-    ax.annotate(
-        text,
-        (x, y),
-        xytext=(offset, 0),
-        textcoords="offset points",
-        ha=side,
-        va="center",
-        fontsize="small",
-        color=colour,
-    )
+    write(ax, text, (x, y), (offset, 0), ha=side, va="center", color=colour)
 
 
 def _label_rows(ax: "Axes", table: Columns, labels: Sequence[str]) -> None:
     """A label and a faint line for each row, and a note if rows are omitted."""
-    ax.set_ylim(len(labels) - 0.4, -0.6)
-    ax.set_yticks(range(len(labels)), labels)
+    name_rows(ax, labels, np.isnan(table["estimate"]))
     ax.tick_params(axis="y", length=0, pad=8)
-    ax.spines["left"].set_visible(False)
-    texts = ax.get_yticklabels()
-    for i in np.flatnonzero(np.isnan(table["estimate"])):
-        texts[i].set_color(GREY)
-    for text in texts[len(table["name"]) :]:
-        text.set(color=GREY, fontstyle="italic")
     ax.hlines(
         range(len(table["name"])), 0, 1, transform=ax.get_yaxis_transform(), color=GREY, alpha=0.18, lw=0.8, zorder=0
     )
@@ -235,23 +217,11 @@ def write_columns(ax: "Axes", table: Columns, compared: bool, sampled: bool) -> 
     right_edge = max(error_edge + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*missing, recovered]))
     right_edge += _BETWEEN + _width(ax, [*comparison, header])
 
-    def write(text: str, x: float, y: float, ha: str, va: str, up: float = 0, colour: str | None = None) -> None:
-        ax.annotate(
-            text,
-            (1, y),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(x, up),
-            textcoords="offset points",
-            ha=ha,
-            va=va,
-            color=colour,
-            fontsize="small",
-        )
-
+    beside = partial(write, ax, xycoords=ax.get_yaxis_transform())
     top = ax.get_ylim()[1]
-    write(recovered, _START, top, "left", "bottom", up=4)
+    beside(recovered, (1, top), (_START, 4), ha="left", va="bottom")
     if any(comparison):
-        write(header, right_edge, top, "right", "bottom", up=4)
+        beside(header, (1, top), (right_edge, 4), ha="right", va="bottom")
     for column, x, ha in (
         (missing, _START, "left"),
         (values, error_edge, "right"),
@@ -260,7 +230,7 @@ def write_columns(ax: "Axes", table: Columns, compared: bool, sampled: bool) -> 
     ):
         for i, text in enumerate(column):
             if text:
-                write(text, x, i, ha, "center", colour=None if values[i] else GREY)
+                beside(text, (1, i), (x, 0), ha=ha, va="center", color=None if values[i] else GREY)
 
 
 def _width(ax: "Axes", texts: Iterable[str]) -> float:
@@ -306,7 +276,6 @@ def plot_summary(
     >>> [ax.get_title("left") for ax in axes]
     ['Recovered statistics', 'Spectrum']
     """
-    check_path(path)
     lines = min(len(result.rows), MOST_ROWS + 1)
     panels = [panel for panel in _TITLES if panel != "scatter" or truth is not None]
     if lines <= _SIDE_BY_SIDE:
@@ -316,20 +285,17 @@ def plot_summary(
         mosaic = [["table", panel] for panel in [*panels, "."] if panel != "table"]
         heights = [PANEL] * (len(panels) - 1)
         heights.append(max(table_height(lines) - sum(heights), 0.3))
-    figure = new_figure(pyplot=path is None)
-    axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
-    table = None if truth is None else draw_scatter(axes["scatter"], result, truth)
-    plot_recovery(result, truth=truth, ax=axes["table"])
-    plot_spectrum(result, ax=axes["spectrum"])
-    for name in panels:
-        axes[name].set_title(_TITLES[name], loc="left", pad=TITLE_PAD)
-    heading = f"{label(result.release)}: {result.draws} draw{'s' * (result.draws != 1)}, rank {result.rank}"
-    figure.suptitle(heading, weight="bold").set_usetex(False)
-    fit(figure, [PANEL] * len(mosaic[0]), heights)
-    if table is not None:
-        label_points(axes["scatter"], table)
-    if path is not None:
-        save_figure(figure, path)
+    with sheet(path) as figure:
+        axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
+        table = None if truth is None else draw_scatter(axes["scatter"], result, truth)
+        plot_recovery(result, truth=truth, ax=axes["table"])
+        plot_spectrum(result, ax=axes["spectrum"])
+        for name in panels:
+            axes[name].set_title(_TITLES[name], loc="left", pad=TITLE_PAD)
+        head(figure, f"{label(result.release)}: {result.draws} draw{'s' * (result.draws != 1)}, rank {result.rank}")
+        fit(figure, [PANEL] * len(mosaic[0]), heights)
+        if table is not None:
+            label_points(axes["scatter"], table)
     return np.array([axes[panel] for panel in panels], dtype=object)
 
 

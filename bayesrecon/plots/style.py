@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -212,6 +212,44 @@ def panel(
         fit(figure, heights=heights)
     if path is not None:
         save_figure(ax.figure.figure, path)
+
+
+@contextmanager
+def sheet(path: str | Path | None) -> "Generator[Figure, None, None]":
+    """A new figure for several panels, which is saved on exit. If `path` is given, it is not registered with pyplot."""
+    check_path(path)
+    figure = new_figure(pyplot=path is None)
+    yield figure
+    if path is not None:
+        save_figure(figure, path)
+
+
+def head(figure: "Figure", text: str) -> None:
+    """The heading of a figure of several panels."""
+    figure.suptitle(text, weight="bold").set_usetex(False)
+
+
+def write(ax: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
+    """A small text at a distance from a place, in points."""
+    ax.annotate(text, at, offset, textcoords="offset points", fontsize="small", **style)
+
+
+def check_pixels(count: int, shape: tuple[int, int]) -> None:
+    """Refuse values that are not an image of this height and width."""
+    if count != shape[0] * shape[1]:
+        raise BayesreconError(f"{count} values are not an image of {shape[0]} by {shape[1]} pixels")
+
+
+def name_rows(ax: "Axes", labels: Sequence[str], grey: np.ndarray) -> None:
+    """The labels of rows, of which some are grey; the last may be a note on rows that are left out."""
+    ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.spines["left"].set_visible(False)
+    texts = ax.get_yticklabels()
+    for i in np.flatnonzero(grey):
+        texts[i].set_color(GREY)
+    for text in texts[len(grey) :]:
+        text.set(color=GREY, fontstyle="italic")
 
 
 def only(ax: "Axes", path: str | Path | None, draw: "Callable[[Axes], None]") -> np.ndarray:

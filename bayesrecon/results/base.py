@@ -6,9 +6,10 @@ import importlib
 import json
 import math
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -237,6 +238,26 @@ class Result:
         table = self._excerpt()
         more = len(table) - _ROWS
         return table.head(_ROWS), [f"... and {more} more rows; to_dataframe() has them all"] if more > 0 else []
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
+def by_name(parts: Iterable[N], name: str, what: str = "part") -> N:
+    """The part of this name.
+
+    Raises:
+        KeyError: there is none. The message lists similar names.
+    """
+    named = {part.name: part for part in parts}
+    if name not in named:
+        raise KeyError(f"no {what} {name!r}{near(name, named)}")
+    return named[name]
 
 
 # Tables that are safe to open in a spreadsheet. Names come from files, and a cell may contain a formula.

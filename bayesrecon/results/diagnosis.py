@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from bayesrecon.json_types import Json
-from bayesrecon.results.base import Result
+from bayesrecon.results.base import Result, by_name
 from bayesrecon.results.plan import Plan
 
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ class Diagnosis(Result):
         return replace(self, features=tuple(features))
 
     def __getitem__(self, name: str) -> Feature:
-        for feature in self.features:
-            if feature.name == name:
-                return feature
-        raise KeyError(name)
+        return by_name(self.features, name, "feature")
 
     def to_dataframe(self) -> "DataFrame":
         """One row per feature."""
@@ -150,10 +147,7 @@ class Bounds(Result):
         return self if force else replace(self, intervals=tuple(Interval(i.name, None, None) for i in self.intervals))
 
     def __getitem__(self, name: str) -> Interval:
-        for interval in self.intervals:
-            if interval.name == name:
-                return interval
-        raise KeyError(name)
+        return by_name(self.intervals, name, "interval")
 
     def to_dataframe(self) -> "DataFrame":
         """One row per statistic."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
-from bayesrecon.results.base import Result
+from bayesrecon.results.base import Result, by_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -161,10 +161,7 @@ class Plan(Result):
     """What each epsilon would cost."""
 
     def __getitem__(self, name: str) -> Outlook:
-        for outlook in self.outlooks:
-            if outlook.name == name:
-                return outlook
-        raise KeyError(name)
+        return by_name(self.outlooks, name, "statistic")
 
     def most_draws(self, name: str, precision: float) -> int:
         """The largest number of draws for which the standard error is at least `precision`.

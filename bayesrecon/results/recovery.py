@@ -12,7 +12,7 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.json_types import Json
 from bayesrecon.model import PseudoData, listed
-from bayesrecon.results.base import Result
+from bayesrecon.results.base import Result, by_name
 from bayesrecon.results.row import Row as Row
 
 if TYPE_CHECKING:
@@ -97,10 +97,7 @@ class Recovery(Result):
         return counted and not self.failures and len(determined) == len(self.rows)
 
     def __getitem__(self, name: str) -> Row:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise KeyError(f"no statistic {name!r}{near(name, (r.name for r in self.rows))}")
+        return by_name(self.rows, name, "statistic")
 
     def to_dict(self) -> Json:
         """Plain types only. Numbers that are not determined are None."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import entry
-from bayesrecon.results.base import Result
+from bayesrecon.results.base import Result, by_name
 from bayesrecon.results.mechanism import Mechanism, epsilon_of_shift
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bayesrecon.model import Model
     from bayesrecon.releases import Release
 
 
@@ -118,10 +119,7 @@ class Sanitised(Result):
     _moments: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Hidden:
-        for statistic in self.statistics:
-            if statistic.name == name:
-                return statistic
-        raise KeyError(name)
+        return by_name(self.statistics, name, "statistic")
 
     def of_mode(self, mode: "Release", mean: np.ndarray, covariance: np.ndarray) -> "Sanitised":
         """The same result for a mode with its covariance, which has no draws and thus no sampling error."""
@@ -198,23 +196,13 @@ class Sanitised(Result):
         Raises:
             BayesreconError: the result was loaded from a file, so it has no draws.
         """
-        import jax
         import pandas as pd
-
-        from bayesrecon.precision import x64
 
         if self.release is None:
             raise BayesreconError("a loaded result, or that of a trial, has no draws; summarise those of the file")
         if self._moments is not None:
             return _table_of_mode(self.release.about.coordinates, *self._moments)
-        model = self.release.model
-        with x64():
-            arrays = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(np.asarray(self.release.theta)).items()}
-        values = {
-            entry(p.name, index): arrays[p.name][(slice(None), *index)]
-            for p in model.parameters
-            for index in np.ndindex(p.shape)
-        }
+        values = entries_of(self.release.model, np.asarray(self.release.theta))
         draws = np.stack(list(values.values()), axis=1)
         covariance = np.atleast_2d(np.cov(draws.T))
         low, high = np.quantile(draws, (0.05, 0.95), axis=0)
@@ -317,6 +305,21 @@ class Guaranteed(Result):
 
         frame = pd.DataFrame({"mean": dict(self.means), "sd": dict(self.sds)}, dtype=float)
         return frame.rename_axis("parameter")
+
+
+def entries_of(model: "Model", theta: np.ndarray) -> dict[str, np.ndarray]:
+    """Draws `(T,)` of every entry of every parameter by its name, from unconstrained ones `(T, d)`."""
+    import jax
+
+    from bayesrecon.precision import x64
+
+    with x64():
+        arrays = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
+    return {
+        entry(p.name, index): arrays[p.name][(slice(None), *index)]
+        for p in model.parameters
+        for index in np.ndindex(p.shape)
+    }
 
 
 def summaries(values: Mapping[str, np.ndarray]) -> tuple[dict[str, float], dict[str, float]]:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import bayesrecon
-from bayesrecon.disclosure.sanitising.bits import bits_of
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen
 from bayesrecon.disclosure.sanitising.tilts import tilt_at
 from bayesrecon.divergence.score import log_liks
@@ -78,7 +77,7 @@ def bits(secrets: int, records: int = 400) -> dict[str, Any]:
     first = pool(x, y, POOL, 10**6)
     law, predict, rows = law_of(first, WORTH), responses(first, ()), []
     at = np.arange(0, records, 4)
-    stated, plain = bits_of(law, {"x": x[at], "y": y[at]}, predict, PUBLISHED, POOL)
+    stated, plain = law.bits({"x": x[at], "y": y[at]}, predict, PUBLISHED, POOL)
     alive = law.scatters > 1e-9 * law.scatters[-1]
     unit = law.multiple * law.vectors[:, alive] / np.sqrt(law.scatters[alive])
     order = np.argsort(stated)

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import Data, Draws, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.latent import Data, Draws, by_row, given, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array
 from bayesrecon.models.entry import Shipped
@@ -221,33 +221,26 @@ MODELS: tuple[Shipped, ...] = (
         "cholera cases and bacteria around an epidemic model",
         domain=lambda t: {"occasion": levels(len(t))},
         forward=True,
-        records=lambda data: {
-            "occasion": np.arange(1, int(data["N_t"]) + 1),
-            "stoi": index(data, "stoi_hat"),
-            "B": array(data, "B_hat"),
-        },
         posteriors=("sir-sir",),
-        constants=lambda data: {"t": tuple(map(float, data["t"])), "y0": tuple(map(float, data["y0"]))},
-        design=("occasion",),
+        constants=given("t", "y0"),
+        **by_row("occasion", "N_t", stoi="stoi_hat", B="B_hat"),
     ),
     from_program(
         soil_incubation,
         "carbon evolved from soil with two pools",
         domain=lambda ts: {"occasion": levels(len(ts)), "eCO2": "positive"},
-        records=lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "eCO2": array(data, "eCO2mean")},
         posteriors=("soil_carbon-soil_incubation",),
-        constants=lambda data: {"ts": tuple(map(float, data["ts"])), "total": float(data["totalC_t0"])},
-        design=("occasion",),
+        constants=given("ts", total="totalC_t0"),
+        **by_row("occasion", "N_t", eCO2="eCO2mean"),
     ),
     from_program(
         gp_pois_regr,
         "Poisson counts around a Gaussian process at known places",
         domain=lambda x: {"place": levels(len(x))},
         prepare=_standard_normal_values,
-        records=lambda data: {"place": np.arange(1, int(data["N"]) + 1), "k": index(data, "k")},
         posteriors=("gp_pois_regr-gp_pois_regr",),
-        constants=lambda data: {"x": tuple(map(float, data["x"]))},
-        design=("place",),
+        constants=given("x"),
+        **by_row("place", "N", "k"),
     ),
     from_program(
         gp_regr,
@@ -255,7 +248,7 @@ MODELS: tuple[Shipped, ...] = (
         shapes=lambda x: {"y": (len(x),)},
         records=lambda data: {"y": array(data, "y")[None]},
         posteriors=("gp_pois_regr-gp_regr",),
-        constants=lambda data: {"x": tuple(map(float, data["x"]))},
+        constants=given("x"),
     ),
     from_program(
         lotka_volterra,
@@ -265,7 +258,7 @@ MODELS: tuple[Shipped, ...] = (
         forward=True,
         records=_lotka_records,
         posteriors=("hudson_lynx_hare-lotka_volterra",),
-        constants=lambda data: {"times": tuple(map(float, data["ts"]))},
+        constants=given(times="ts"),
         design=("occasion",),
     ),
     from_program(
@@ -273,13 +266,8 @@ MODELS: tuple[Shipped, ...] = (
         "drug concentration, absorption and saturable elimination",
         domain=lambda times: {"occasion": levels(len(times))},
         forward=True,
-        records=lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "C_hat": array(data, "C_hat")},
         posteriors=("one_comp_mm_elim_abs-one_comp_mm_elim_abs",),
-        constants=lambda data: {
-            "times": tuple(map(float, data["times"])),
-            "D": float(data["D"]),
-            "V": float(data["V"]),
-        },
-        design=("occasion",),
+        constants=given("times", "D", "V"),
+        **by_row("occasion", "N_t", "C_hat"),
     ),
 )

@@ -5,16 +5,15 @@ Which fields are observed, and their domains, are read from the program when the
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
-
-import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.models.catalogue.latent import Constant, Data, Draws
+from bayesrecon.models.catalogue.latent import Constant, Data, Draws, constant
 from bayesrecon.models.entry import Shipped
 
 Option = Mapping[str, object] | Callable[..., Mapping[str, object]]
@@ -22,54 +21,6 @@ Option = Mapping[str, object] | Callable[..., Mapping[str, object]]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, eq=False)
-class ProgramBuilder:
-    """Builds the model of a program. It is called with constants by name.
-
-    Attributes:
-        program: `(fields, *, constants)`.
-        name: name of the model.
-        fields: names of the fields, if the program takes them as `**record`, or takes only some of its arguments.
-        shapes: shapes of the fields that are not one number per record.
-        domain, prepare, identities, forward: as in `from_numpyro`.
-        simulate: as in `Model`, if simulation from the program itself is not possible.
-
-    Functions among these get the constants that their arguments name, `prepare` and `simulate` those of their
-    keyword-only arguments.
-    """
-
-    program: Callable[..., None]
-    name: str
-    fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = ()
-    shapes: Mapping[str, tuple[int, ...]] | Callable[..., Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    domain: Option = field(default_factory=dict)
-    prepare: Callable[..., Draws] | None = None
-    identities: Option = field(default_factory=dict)
-    simulate: Callable[..., dict[str, Array]] | None = None
-    forward: bool = False
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The constants with their defaults."""
-        return inspect.Signature(list(_constants(self.program)))
-
-    def __call__(self, **settings: object) -> Model:
-        constants = {p.name: _hashable(settings.get(p.name, p.default)) for p in _constants(self.program)}
-        names = _evaluated(self.fields, constants) or _fields(self.program)
-        model = adapt(
-            self.program,
-            dict.fromkeys(names, ()) | dict(_evaluated(self.shapes, constants)),
-            domain=_evaluated(self.domain, constants),
-            constants=constants,
-            name=self.name,
-            prepare=_with_constants(self.prepare, constants),
-            settings=constants,
-            identities=_evaluated(self.identities, constants),
-            forward=self.forward,
-        )
-        return model if self.simulate is None else replace(model, simulate=_with_constants(self.simulate, constants))
 
 
 def from_program(
@@ -81,17 +32,48 @@ def from_program(
     records: Callable[[Data], Records] | None = None,
     constants: Callable[[Data], dict[str, object]] | None = None,
     design: tuple[str, ...] = (),
-    **options: Any,
+    fields: tuple[str, ...] | Callable[..., tuple[str, ...]] = (),
+    shapes: Mapping[str, tuple[int, ...]] | Callable[..., Mapping[str, tuple[int, ...]]] = MappingProxyType({}),
+    domain: Option = MappingProxyType({}),
+    prepare: Callable[..., Draws] | None = None,
+    identities: Option = MappingProxyType({}),
+    simulate: Callable[..., dict[str, Array]] | None = None,
+    forward: bool = False,
 ) -> Shipped:
     """The entry of a program.
 
     Args:
-        program, options: as in `ProgramBuilder`.
+        program: `(fields, *, constants)`. The model is built with constants by name.
         name: name of the model; by default the program's.
         summary, posteriors, records, constants, design: as in `Shipped`.
+        fields: names of the fields, if the program takes them as `**record`, or takes only some of its arguments.
+        shapes: shapes of the fields that are not one number per record.
+        domain, prepare, identities, forward: as in `from_numpyro`.
+        simulate: as in `Model`, if simulation from the program itself is not possible.
+
+    Functions among the last six get the constants that their arguments name, `prepare` and `simulate` those of their
+    keyword-only arguments.
     """
-    build = ProgramBuilder(program, name or program.__name__, **options)
-    return Shipped(build.name, build, summary, records, posteriors, constants, design)
+    name = name or program.__name__
+
+    def build(**settings: object) -> Model:
+        stated = {p.name: constant(settings.get(p.name, p.default)) for p in _constants(program)}
+        names = _evaluated(fields, stated) or _fields(program)
+        model = adapt(
+            program,
+            dict.fromkeys(names, ()) | dict(_evaluated(shapes, stated)),
+            domain=_evaluated(domain, stated),
+            constants=stated,
+            name=name,
+            prepare=_with_constants(prepare, stated),
+            settings=stated,
+            identities=_evaluated(identities, stated),
+            forward=forward,
+        )
+        return model if simulate is None else replace(model, simulate=_with_constants(simulate, stated))
+
+    build.__signature__ = inspect.Signature(list(_constants(program)))  # type: ignore[attr-defined]
+    return Shipped(name, build, summary, records, posteriors, constants, design)
 
 
 def _constants(function: Callable[..., object]) -> tuple[inspect.Parameter, ...]:
@@ -118,10 +100,3 @@ def _evaluated(option: T | Callable[..., T], constants: Mapping[str, Constant]) 
         return option
     value: Any = option(**{name: constants[name] for name in inspect.signature(option).parameters})
     return value
-
-
-def _hashable(value: Any) -> Constant:
-    """The value with arrays and lists as tuples, because settings are hashed and stored as JSON."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

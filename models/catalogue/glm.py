@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Records
+from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import Data, index, latent, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.latent import by_row, given, latent, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.catalogue.lazy_numpyro import dist, extra
 from bayesrecon.models.catalogue.linear import array
 from bayesrecon.models.entry import Shipped
@@ -73,11 +73,6 @@ def eight_schools_noncentered(school: Array, sigma: Array, y: Array | None = Non
     observe("y", dist.Normal(mu + tau * theta_trans[school - 1], sigma), y, school.shape[0])
 
 
-def _eight_schools_records(data: Data) -> Records:
-    y = array(data, "y")
-    return {"school": np.arange(1, len(y) + 1), "sigma": array(data, "sigma"), "y": y}
-
-
 def seeds_centered_model(
     plate: Array, x1: Array, x2: Array, N: Array, n: Array | None = None, *, plates: int = 21
 ) -> None:
@@ -89,10 +84,6 @@ def seeds_centered_model(
     observe("n", extra.BinomialLogit(eta, N), n, eta.shape[0])
 
 
-def _seeds_records(data: Data) -> Records:
-    return {"plate": np.arange(1, int(data["I"]) + 1), **{k: index(data, k) for k in ("x1", "x2", "N", "n")}}
-
-
 MODELS: tuple[Shipped, ...] = (
     Shipped("logistic_regression", logistic_regression, "logistic regression of a binary column on others"),
     Shipped("poisson_regression", poisson_regression, "Poisson regression of a count column on others"),
@@ -102,9 +93,9 @@ MODELS: tuple[Shipped, ...] = (
         domain=lambda schools: {"school": levels(schools), "sigma": "positive"},
         # posteriordb publishes theta; the score of centred coordinates has infinite variance.
         prepare=rebuild(standardised("theta_trans", "theta", "mu", "tau")),
-        records=_eight_schools_records,
         posteriors=("eight_schools-eight_schools_noncentered", "eight_schools-eight_schools_centered"),
-        constants=lambda data: {"schools": int(data["J"])},
+        constants=given(schools="J"),
+        records=lambda data: {"school": np.arange(1, 1 + data["J"]), **{k: array(data, k) for k in ("sigma", "y")}},
         design=("school", "sigma"),
     ),
     from_program(
@@ -112,9 +103,9 @@ MODELS: tuple[Shipped, ...] = (
         "seeds that germinated per plate, effects that sum to zero",
         domain=lambda plates: {"plate": levels(plates), "x1": "binary", "x2": "binary", "N": "count", "n": "count"},
         prepare=rebuild(standardised("c_raw", "c", None, "sigma")),
-        records=_seeds_records,
         posteriors=("seeds_data-seeds_centered_model",),
-        constants=lambda data: {"plates": int(data["I"])},
+        constants=given(plates="I"),
+        records=by_row("plate", "I", "x1", "x2", "N", "n")["records"],
         design=("plate", "x1", "x2", "N"),
     ),
 )

@@ -20,6 +20,7 @@ from bayesrecon.models.catalogue.latent import (
     Data,
     Draws,
     Rebuilt,
+    given,
     index,
     latent,
     levels,
@@ -244,12 +245,11 @@ def _answers_and_covariates(data: Data) -> Records:
     return {**_answers(data), "W": scaled[index(data, "jj") - 1]}
 
 
-def _sizes(data: Data) -> dict[str, object]:
-    return {"persons": int(data["J"]), "items": int(data["I"])}
+_SIZES = given(persons="J", items="I")
 
 
 def _latent_sizes(data: Data) -> dict[str, object]:
-    return {**_sizes(data), "covariates": int(data["K"]) - 1}
+    return {**_SIZES(data), "covariates": int(data["K"]) - 1}
 
 
 def _gpcm_sizes(data: Data) -> dict[str, object]:
@@ -304,33 +304,6 @@ def _bones_records(data: Data) -> Records:
     return {"child": child + 1, "indicator": indicator + 1, "grade": grade[child, indicator]}
 
 
-def _bones_sizes(data: Data) -> dict[str, object]:
-    gamma = tuple(tuple(map(float, row)) for row in data["gamma"])
-    return {
-        "children": int(data["nChild"]),
-        "delta": tuple(map(float, data["delta"])),
-        "gamma": gamma,
-        "categories": tuple(map(int, data["ncat"])),
-    }
-
-
-_GRADED: tuple[Shipped, ...] = (
-    from_program(
-        bones_model,
-        "graded skeletal age: grades of children on known indicators",
-        domain=lambda children, delta, gamma: {
-            "child": levels(children),
-            "indicator": levels(len(delta)),
-            "grade": levels(len(gamma[0]) + 1),
-        },
-        records=_bones_records,
-        posteriors=("bones_data-bones_model",),
-        constants=_bones_sizes,
-        design=("child", "indicator"),
-    ),
-)
-
-
 MODELS: tuple[Shipped, ...] = (
     from_program(
         irt_2pl,
@@ -343,7 +316,7 @@ MODELS: tuple[Shipped, ...] = (
         ),
         records=_irt_2pl_records,
         posteriors=("irt_2pl-irt_2pl",),
-        constants=_sizes,
+        constants=_SIZES,
         design=_DESIGN,
     ),
     from_program(
@@ -352,7 +325,7 @@ MODELS: tuple[Shipped, ...] = (
         domain=_answered,
         records=_lsat_records,
         posteriors=("lsat_data-lsat_model",),
-        constants=lambda data: {"persons": int(data["N"]), "items": int(data["T"])},
+        constants=given(persons="N", items="T"),
         design=_DESIGN,
     ),
     from_program(
@@ -362,7 +335,7 @@ MODELS: tuple[Shipped, ...] = (
         prepare=_standard_items,
         records=_answers,
         posteriors=("sat-hier_2pl",),
-        constants=_sizes,
+        constants=_SIZES,
         design=_DESIGN,
     ),
     _latent_regression(
@@ -393,5 +366,17 @@ MODELS: tuple[Shipped, ...] = (
         constants=_gpcm_sizes,
         design=(*_DESIGN, "W"),
     ),
-    *_GRADED,
+    from_program(
+        bones_model,
+        "graded skeletal age: grades of children on known indicators",
+        domain=lambda children, delta, gamma: {
+            "child": levels(children),
+            "indicator": levels(len(delta)),
+            "grade": levels(len(gamma[0]) + 1),
+        },
+        records=_bones_records,
+        posteriors=("bones_data-bones_model",),
+        constants=given("delta", "gamma", children="nChild", categories="ncat"),
+        design=("child", "indicator"),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Records
 from bayesrecon.models.catalogue.lazy_numpyro import dist, numpyro
 
 if TYPE_CHECKING:
@@ -103,7 +104,32 @@ def index(data: Data, name: str) -> np.ndarray:
     return np.asarray(data[name], np.int64)
 
 
-def floats(values: npt.ArrayLike) -> tuple[Constant, ...]:
-    """An array of at least one axis as nested tuples of numbers."""
-    array = np.asarray(values, float)
-    return tuple(map(floats, array)) if array.ndim > 1 else tuple(map(float, array))
+def constant(value: npt.ArrayLike) -> Constant:
+    """Numbers as nested tuples, because settings are hashed and stored as JSON."""
+    listed = np.asarray(value).tolist()
+    return tuple(map(constant, listed)) if isinstance(listed, list) else listed
+
+
+def given(*same: str, **renamed: str) -> Callable[[Data], dict[str, Constant]]:
+    """Constants that are data of these names, or of other ones: `{constant: name in the data}`."""
+    sources = dict(zip(same, same, strict=True)) | renamed
+    return lambda data: {name: constant(data[source]) for name, source in sources.items()}
+
+
+class ByRow(TypedDict):
+    """The records of a table whose rows are public: their numbers in a field, and columns of the data."""
+
+    records: Callable[[Data], Records]
+    design: tuple[str, ...]
+
+
+def by_row(unit: str, count: str, *same: str, **renamed: str) -> ByRow:
+    """Records with their numbers from 1 to a count of the data as the field `unit`, which is known, and these columns:
+    `{field: name in the data}`."""
+    sources = dict(zip(same, same, strict=True)) | renamed
+
+    def records(data: Data) -> Records:
+        columns = {field: np.asarray(data[source]) for field, source in sources.items()}
+        return {unit: np.arange(1, int(data[count]) + 1), **columns}
+
+    return {"records": records, "design": (unit,)}

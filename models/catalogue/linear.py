@@ -1,7 +1,7 @@
 """The program of Gaussian linear regressions, its priors, and columns of its design matrix."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
@@ -104,15 +104,6 @@ def interaction(a: str, b: str) -> Design:
     return lambda z: [ones(z[a]), z[a], z[b], z[a] * z[b]]
 
 
-def pick(*names: str, **derived: Callable[[Data], np.ndarray]) -> Callable[[Data], Records]:
-    """Records of columns of the data, and of columns that are computed from the data."""
-
-    def records(data: Data) -> Records:
-        return {**{n: array(data, n) for n in names}, **{n: f(data) for n, f in derived.items()}}
-
-    return records
-
-
 def log(name: str) -> Callable[[Data], np.ndarray]:
     return lambda data: np.log(array(data, name))
 
@@ -176,178 +167,77 @@ def linear_regression(
 # transform of the response, the priors and the names of the coefficients. If the original program centres or scales
 # a covariate by statistics of the private data, the field is the transformed covariate.
 
+_SIZES = ("diam1", "diam2", "canopy_height", "total_height", "density")
+_LOG_SIZES = tuple(f"log_{name}" for name in _SIZES)
+_VOLUME, _AREA, _SHAPE = "log_canopy_volume", "log_canopy_area", "log_canopy_shape"
 
-@dataclass(frozen=True)
-class _Regression:
-    """One posteriordb program.
+_COMPUTED: Mapping[str, Callable[[Data], np.ndarray]] = {
+    **{f"log_{name}": log(name) for name in ("earn", "height", "weight", *_SIZES)},
+    "log10_earn": lambda data: np.log10(array(data, "earn")),
+    "z_height": standardised("height", 1),
+    "c2_mom_hs": shifted("mom_hs", 0.5),
+    "c2_mom_iq": shifted("mom_iq", 100.0),
+    _VOLUME: lambda data: np.log(array(data, "diam1") * array(data, "diam2") * array(data, "canopy_height")),
+    _AREA: lambda data: np.log(array(data, "diam1") * array(data, "diam2")),
+    _SHAPE: lambda data: np.log(array(data, "diam1") / array(data, "diam2")),
+}
+"""Fields that the programs compute from the data."""
 
-    Attributes:
+_DOMAINS: Mapping[str, object] = {
+    **dict.fromkeys(("mom_hs", "male", "group"), "binary"),
+    "c2_mom_hs": [-0.5, 0.5],
+    "race_adj": [1, 1.5, 2],
+    "age_discrete": [1, 2, 3, 4],
+    "gender": [1, 2],
+}
+
+
+def _regression(
+    posteriors: str | tuple[str, ...],
+    response: str,
+    *fields: str,
+    design: Callable[..., Design] = linear,
+    more: int = 0,
+    scale: Prior = flat_positive,
+) -> Shipped:
+    """The entry of one program.
+
+    Args:
         fields: names of the covariates.
-        design: columns of the design matrix.
-        records: function from posteriordb's data to records.
-        width: number of coefficients.
+        design: of these names.
+        more: number of columns beside the intercept and the covariates.
         scale: prior of sigma.
-        identities: totals of covariates that the program standardises.
     """
+    names = (posteriors,) if isinstance(posteriors, str) else posteriors
+    name, columns = names[0].partition("-")[2], (response, *fields)
 
-    name: str
-    posteriors: tuple[str, ...]
-    response: str
-    fields: tuple[str, ...]
-    design: Design
-    records: Callable[[Data], Records]
-    domain: Mapping[str, object]
-    width: int
-    scale: Prior = flat_positive
-    identities: Identities = field(default_factory=dict)
-
-    def build(self) -> Model:
+    def build() -> Model:
         return gaussian_linear(
-            self.name,
-            fields=dict.fromkeys(self.fields, ()),
-            response=self.response,
-            design=self.design,
-            coefficients={"beta": (self.width, flat)},
-            scale=self.scale,
-            domain=self.domain,
-            identities=self.identities,
+            name,
+            fields=dict.fromkeys(fields, ()),
+            response=response,
+            design=design(*fields),
+            coefficients={"beta": (len(fields) + 1 + more, flat)},
+            scale=scale,
+            domain={field: _DOMAINS[field] for field in fields if field in _DOMAINS},
+            identities=unit_variance(1, "z_height") if "z_height" in fields else {},
         )
 
-    def shipped(self) -> Shipped:
-        summary = "linear regression of " + self.response + " on " + ", ".join(self.fields)
-        return Shipped(self.name, self.build, summary, self.records, self.posteriors)
+    def records(data: Data) -> Records:
+        return {n: _COMPUTED[n](data) if n in _COMPUTED else array(data, n) for n in columns}
+
+    return Shipped(name, build, f"linear regression of {response} on {', '.join(fields)}", records, names)
 
 
-def _kidiq() -> list[_Regression]:
-    def regression(name: str, fields: Sequence[str], design: Design, width: int) -> _Regression:
-        domain = {"mom_hs": "binary"} if "mom_hs" in fields else {}
-        records = pick("kid_score", *fields)
-        return _Regression(
-            name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy
-        )
+def _by_age(*fields: str) -> Design:
+    """An intercept and these fields, of which the third is an age by its groups."""
 
-    return [
-        regression("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
-        regression("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
-        regression("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
-        regression("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
-        _Regression(
-            "kidscore_interaction_c2",
-            ("kidiq_with_mom_work-kidscore_interaction_c2",),
-            "kid_score",
-            ("c2_mom_hs", "c2_mom_iq"),
-            interaction("c2_mom_hs", "c2_mom_iq"),
-            pick("kid_score", c2_mom_hs=shifted("mom_hs", 0.5), c2_mom_iq=shifted("mom_iq", 100.0)),
-            {"c2_mom_hs": [-0.5, 0.5]},
-            4,
-        ),
-    ]
+    def design(z: Fields) -> list[Array]:
+        first, second, age, *others = fields
+        ages = [1.0 * (z[age] == k) for k in (2, 3, 4)]
+        return [ones(z[first]), z[first], z[second], *ages, *(z[name] for name in others)]
 
-
-def _earnings() -> list[_Regression]:
-    male = {"male": "binary"}
-
-    def regression(
-        name: str,
-        response: str,
-        fields: Sequence[str],
-        design: Design,
-        width: int,
-        records: Callable[[Data], Records],
-    ) -> _Regression:
-        domain = male if "male" in fields else {}
-        identities = unit_variance(1, "z_height") if "z_height" in fields else {}
-        posterior = (f"earnings-{name}",)
-        return _Regression(
-            name, posterior, response, tuple(fields), design, records, domain, width, identities=identities
-        )
-
-    earn = log("earn")
-    height, height_and_male = linear("height"), linear("height", "male")
-    return [
-        regression(
-            "log10earn_height",
-            "log10_earn",
-            ["height"],
-            height,
-            2,
-            pick("height", log10_earn=lambda d: np.log10(array(d, "earn"))),
-        ),
-        regression("logearn_height", "log_earn", ["height"], height, 2, pick("height", log_earn=earn)),
-        regression(
-            "logearn_height_male",
-            "log_earn",
-            ["height", "male"],
-            height_and_male,
-            3,
-            pick("height", "male", log_earn=earn),
-        ),
-        regression(
-            "logearn_interaction",
-            "log_earn",
-            ["height", "male"],
-            interaction("height", "male"),
-            4,
-            pick("height", "male", log_earn=earn),
-        ),
-        regression(
-            "logearn_interaction_z",
-            "log_earn",
-            ["z_height", "male"],
-            interaction("z_height", "male"),
-            4,
-            pick("male", log_earn=earn, z_height=standardised("height", 1)),
-        ),
-        regression(
-            "logearn_logheight_male",
-            "log_earn",
-            ["log_height", "male"],
-            linear("log_height", "male"),
-            3,
-            pick("male", log_earn=earn, log_height=log("height")),
-        ),
-    ]
-
-
-def _mesquite() -> list[_Regression]:
-    raw = ("diam1", "diam2", "canopy_height", "total_height", "density")
-    derived = {
-        **{f"log_{n}": log(n) for n in ("weight", *raw)},
-        "log_canopy_volume": lambda d: np.log(array(d, "diam1") * array(d, "diam2") * array(d, "canopy_height")),
-        "log_canopy_area": lambda d: np.log(array(d, "diam1") * array(d, "diam2")),
-        "log_canopy_shape": lambda d: np.log(array(d, "diam1") / array(d, "diam2")),
-    }
-
-    def regression(name: str, *fields: str, response: str = "log_weight") -> _Regression:
-        names = (response, *fields)
-        records = pick(*(n for n in names if n not in derived), **{n: derived[n] for n in names if n in derived})
-        domain = {"group": "binary"} if "group" in fields else {}
-        posterior = (f"mesquite-{name}",)
-        return _Regression(name, posterior, response, fields, linear(*fields), records, domain, len(fields) + 1)
-
-    volume, area, shape = "log_canopy_volume", "log_canopy_area", "log_canopy_shape"
-    return [
-        regression("mesquite", *raw, "group", response="weight"),
-        regression("logmesquite", *(f"log_{n}" for n in raw), "group"),
-        regression("logmesquite_logva", volume, area, "group"),
-        regression("logmesquite_logvas", volume, area, shape, "log_total_height", "log_density", "group"),
-        regression("logmesquite_logvash", volume, area, shape, "log_total_height", "group"),
-        regression("logmesquite_logvolume", volume),
-    ]
-
-
-def _nes() -> _Regression:
-    fields = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income")
-
-    def design(z: Mapping[str, Array]) -> list[Array]:
-        ages = [1.0 * (z["age_discrete"] == k) for k in (2, 3, 4)]
-        constant = ones(z["real_ideo"])
-        return [constant, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
-
-    domain = {"race_adj": [1, 1.5, 2], "age_discrete": [1, 2, 3, 4], "gender": [1, 2]}
-    years = range(1972, 2001, 4)
-    posteriors = tuple(f"nes{y}-nes" for y in years)
-    return _Regression("nes", posteriors, "partyid7", fields, design, pick("partyid7", *fields), domain, 9)
+    return design
 
 
 def _ar(order: int = 5) -> Model:
@@ -371,8 +261,36 @@ def _ar_records(data: Data) -> Records:
     return {"lags": lags, "y": y[order:]}
 
 
+_score = partial(_regression, scale=half_cauchy)
+_product = partial(_regression, design=interaction, more=1)
+
 MODELS: tuple[Shipped, ...] = (
-    *(regression.shipped() for regression in (*_kidiq(), *_earnings(), *_mesquite(), _nes())),
+    _score("kidiq-kidscore_momhs", "kid_score", "mom_hs"),
+    _score("kidiq-kidscore_momiq", "kid_score", "mom_iq"),
+    _score("kidiq-kidscore_momhsiq", "kid_score", "mom_hs", "mom_iq"),
+    _product("kidiq-kidscore_interaction", "kid_score", "mom_hs", "mom_iq", scale=half_cauchy),
+    _product("kidiq_with_mom_work-kidscore_interaction_c2", "kid_score", "c2_mom_hs", "c2_mom_iq"),
+    _regression("earnings-log10earn_height", "log10_earn", "height"),
+    _regression("earnings-logearn_height", "log_earn", "height"),
+    _regression("earnings-logearn_height_male", "log_earn", "height", "male"),
+    _product("earnings-logearn_interaction", "log_earn", "height", "male"),
+    _product("earnings-logearn_interaction_z", "log_earn", "z_height", "male"),
+    _regression("earnings-logearn_logheight_male", "log_earn", "log_height", "male"),
+    _regression("mesquite-mesquite", "weight", *_SIZES, "group"),
+    _regression("mesquite-logmesquite", "log_weight", *_LOG_SIZES, "group"),
+    _regression("mesquite-logmesquite_logva", "log_weight", _VOLUME, _AREA, "group"),
+    _regression(
+        "mesquite-logmesquite_logvas", "log_weight", _VOLUME, _AREA, _SHAPE, "log_total_height", "log_density", "group"
+    ),
+    _regression("mesquite-logmesquite_logvash", "log_weight", _VOLUME, _AREA, _SHAPE, "log_total_height", "group"),
+    _regression("mesquite-logmesquite_logvolume", "log_weight", _VOLUME),
+    _regression(
+        tuple(f"nes{year}-nes" for year in range(1972, 2001, 4)),
+        "partyid7",
+        *("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income"),
+        design=_by_age,
+        more=2,
+    ),
     Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
     Shipped("linear_regression", linear_regression, "linear regression of one column of a table on others"),
 )

@@ -12,7 +12,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import Data, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.latent import Data, given, index, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra
 from bayesrecon.models.entry import Shipped
 
@@ -99,10 +99,6 @@ def _after_the_first(data: Data) -> Records:
     return {k: v[informative] for k, v in trials.items()}
 
 
-def _without_dog(records: Records) -> Records:
-    return {k: v for k, v in records.items() if k != "dog"}
-
-
 def _shock_distribution(log_p: Array) -> "FromLogDensity":
     """Distribution of y with `log P(y = 1) = log_p < 0`."""
 
@@ -152,11 +148,22 @@ def dogs_nonhierarchical(
     observe("y", _shock_distribution(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
 
 
-def _trials(data: Data) -> dict[str, object]:
-    return {"trials": int(data["n_trials"])}
-
-
 _HISTORY = ("shock", "avoid")
+
+
+def _pooled(program: Callable[..., None], how: str, informative: bool = False) -> Shipped:
+    """Entry of a model in which all dogs learn alike, of all trials or of those after the first."""
+    history = _after_the_first if informative else _history_of_dogs
+    return from_program(
+        program,
+        f"learning of dogs, {how}",
+        domain=lambda trials: _domain(trials, not informative),
+        records=lambda data: {k: v for k, v in history(data).items() if k != "dog"},
+        posteriors=(f"dogs-{program.__name__}",),
+        constants=given(trials="n_trials"),
+        design=_HISTORY,
+    )
+
 
 MODELS: tuple[Shipped, ...] = (
     _rate(1, ("theta",), "one sample", _one_sample),
@@ -172,42 +179,18 @@ MODELS: tuple[Shipped, ...] = (
         domain=lambda nmax: {"k": Domain("integer", 0, nmax)},
         records=lambda data: {"k": index(data, "k")[None]},
         posteriors=("Survey_data-Survey_model",),
-        constants=lambda data: {"nmax": int(data["nmax"]), "surveys": int(data["m"])},
+        constants=given("nmax", surveys="m"),
     ),
-    from_program(
-        dogs,
-        "learning of dogs, logistic",
-        domain=lambda trials: _domain(trials, True),
-        records=lambda data: _without_dog(_history_of_dogs(data)),
-        posteriors=("dogs-dogs",),
-        constants=_trials,
-        design=_HISTORY,
-    ),
-    from_program(
-        dogs_log,
-        "learning of dogs, logistic without intercept",
-        domain=lambda trials: _domain(trials, True),
-        records=lambda data: _without_dog(_history_of_dogs(data)),
-        posteriors=("dogs-dogs_log",),
-        constants=_trials,
-        design=_HISTORY,
-    ),
-    from_program(
-        dogs_hierarchical,
-        "learning of dogs, powers of two rates",
-        domain=lambda trials: _domain(trials, False),
-        records=lambda data: _without_dog(_after_the_first(data)),
-        posteriors=("dogs-dogs_hierarchical",),
-        constants=_trials,
-        design=_HISTORY,
-    ),
+    _pooled(dogs, "logistic"),
+    _pooled(dogs_log, "logistic without intercept"),
+    _pooled(dogs_hierarchical, "powers of two rates", informative=True),
     from_program(
         dogs_nonhierarchical,
         "learning of dogs, powers of two rates per dog",
         domain=lambda dogs, trials: {**_domain(trials, False), "dog": levels(dogs)},
         records=_after_the_first,
         posteriors=("dogs-dogs_nonhierarchical",),
-        constants=lambda data: {"dogs": int(data["n_dogs"]), **_trials(data)},
+        constants=given(dogs="n_dogs", trials="n_trials"),
         design=("dog", *_HISTORY),
     ),
 )

@@ -13,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain
 from bayesrecon.model import Records
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import Data, Draws, Table, index, latent, levels, observe, standard
+from bayesrecon.models.catalogue.latent import Data, Draws, Table, given, index, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_cauchy
 from bayesrecon.models.entry import Shipped
@@ -247,11 +247,6 @@ def _one_record(*names: str) -> Callable[[Data], Records]:
     return lambda data: {k: array(data, k)[None] for k in names}
 
 
-def _drive_constants(data: Data) -> dict[str, object]:
-    known = {k: float(data[k]) for k in ("tau", "rho") if k in data}
-    return {"length": int(data["N"]), "rows": tuple(tuple(map(float, row)) for row in data["alpha"]), **known}
-
-
 def _series(length: int) -> dict[str, tuple[int, ...]]:
     """One record is a series."""
     return {"y": (length,)}
@@ -310,21 +305,6 @@ def _species(data: Data) -> Records:
     return {"species_id": np.arange(1, int(data["S"]) + 1), "X": np.concatenate([seen, undetected])}
 
 
-_OCCUPANCY: tuple[Shipped, ...] = (
-    from_program(
-        multi_occupancy,
-        "detections of species at sites",
-        shapes=lambda sites: {"X": (sites,)},
-        domain=lambda species, visits: {"species_id": levels(species), "X": Domain("integer", 0, visits)},
-        prepare=_standard_effects,
-        records=_species,
-        posteriors=("butterfly-multi_occupancy",),
-        constants=lambda data: {"species": int(data["S"]), "sites": int(data["J"]), "visits": int(data["K"])},
-        design=("species_id",),
-    ),
-)
-
-
 MODELS: tuple[Shipped, ...] = (
     from_program(
         hmm_gaussian,
@@ -332,7 +312,7 @@ MODELS: tuple[Shipped, ...] = (
         shapes=_series,
         records=_one_record("y"),
         posteriors=("hmm_gaussian_simulated-hmm_gaussian",),
-        constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
+        constants=given(length="T", states="K"),
     ),
     from_program(
         arma11,
@@ -340,7 +320,7 @@ MODELS: tuple[Shipped, ...] = (
         shapes=_series,
         records=_one_record("y"),
         posteriors=("arma-arma11",),
-        constants=lambda data: {"length": int(data["T"])},
+        constants=given(length="T"),
     ),
     from_program(
         garch11,
@@ -349,7 +329,7 @@ MODELS: tuple[Shipped, ...] = (
         prepare=_share,
         records=_one_record("y"),
         posteriors=("garch-garch11",),
-        constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
+        constants=given("sigma1", length="T"),
     ),
     from_program(
         hmm_example,
@@ -357,7 +337,7 @@ MODELS: tuple[Shipped, ...] = (
         shapes=_series,
         records=_one_record("y"),
         posteriors=("hmm_example-hmm_example",),
-        constants=lambda data: {"length": int(data["N"])},
+        constants=given(length="N"),
     ),
     from_program(
         hmm_drive_0,
@@ -367,7 +347,7 @@ MODELS: tuple[Shipped, ...] = (
         simulate=lambda params, batch, key, *, length: _simulated_drive(params, batch, key, length, None),
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_0-hmm_drive_0",),
-        constants=_drive_constants,
+        constants=given(length="N", rows="alpha"),
     ),
     from_program(
         hmm_drive_1,
@@ -379,7 +359,17 @@ MODELS: tuple[Shipped, ...] = (
         ),
         records=_one_record("u", "v"),
         posteriors=("bball_drive_event_1-hmm_drive_1",),
-        constants=_drive_constants,
+        constants=given("tau", "rho", length="N", rows="alpha"),
     ),
-    *_OCCUPANCY,
+    from_program(
+        multi_occupancy,
+        "detections of species at sites",
+        shapes=lambda sites: {"X": (sites,)},
+        domain=lambda species, visits: {"species_id": levels(species), "X": Domain("integer", 0, visits)},
+        prepare=_standard_effects,
+        records=_species,
+        posteriors=("butterfly-multi_occupancy",),
+        constants=given(species="S", sites="J", visits="K"),
+        design=("species_id",),
+    ),
 )

@@ -12,22 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.model import Records
-from bayesrecon.models.catalogue.curves import cholesky, smooth_covariance
 from bayesrecon.models.catalogue.from_program import from_program
-from bayesrecon.models.catalogue.latent import (
-    Data,
-    Draws,
-    Table,
-    floats,
-    index,
-    latent,
-    levels,
-    observe,
-    rebuild,
-    standard,
-    standardised,
-)
+from bayesrecon.models.catalogue.latent import Data, Table, by_row, given, latent, levels, observe, standard
 from bayesrecon.models.catalogue.lazy_numpyro import constraints, dist, extra, numpyro
 from bayesrecon.models.catalogue.linear import array, flat
 from bayesrecon.models.entry import Shipped
@@ -98,38 +84,6 @@ def accel_splines(
     _motorcycle(row, Y, mean)
 
 
-def losscurve_sislob(
-    cohort: Array,
-    time: Array,
-    loss: Array | None = None,
-    *,
-    premium: Sequence[float] = (957.0, 3695.0),
-    times: Sequence[float] = (1.0, 2.0),
-) -> None:
-    """Insurance losses: `loss ~ Normal(LR_c premium_c g(t), loss_sd premium_c)` with a Weibull growth curve g."""
-    premiums, ages = np.asarray(premium, float), np.asarray(times, float)
-    omega, theta = (latent(k, dist.LogNormal(0, 0.5)) for k in ("omega", "theta"))
-    mu = latent("mu_LR", dist.Normal(0, 0.5))
-    spread = latent("sd_LR", dist.LogNormal(0, 0.5))
-    loss_sd = latent("loss_sd", dist.LogNormal(0, 0.7))
-    ratio = jnp.exp(mu + spread * standard("log_LR_raw", len(premiums)))
-    growth = -jnp.expm1(-((ages / theta) ** omega))
-    premium_of_record = jnp.asarray(premiums)[cohort - 1]
-    observe(
-        "loss",
-        dist.Normal(ratio[cohort - 1] * premium_of_record * growth[time - 1], loss_sd * premium_of_record),
-        loss,
-        premium_of_record.shape[0],
-    )
-
-
-def _log_ratio(draws: Draws) -> Draws:
-    if "log_LR_raw" in draws or "LR" not in draws:
-        return draws
-    published = {**{k: v for k, v in draws.items() if k != "LR"}, "log_LR": np.log(draws["LR"])}
-    return rebuild(standardised("log_LR_raw", "log_LR", "mu_LR", "sd_LR"))(published)
-
-
 def prophet(
     row: Array,
     y: Array | None = None,
@@ -149,40 +103,6 @@ def prophet(
     beta = latent("beta", dist.Normal(0, np.asarray(scales, float)).to_event(1))
     mean = m + k * day + jnp.asarray(hinges) @ delta + jnp.asarray(design) @ beta
     observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
-
-
-def bym2_offset_only(
-    area: Array,
-    y: Array | None = None,
-    *,
-    exposure: Sequence[float] = (1.0, 1.0, 1.0),
-    edges: Sequence[Sequence[int]] = ((1, 2), (2, 3)),
-    scaling_factor: float = 0.5,
-) -> None:
-    """Accidents by area: Poisson with an unstructured and a spatial effect per area (BYM2)."""
-    log_e, (first, second) = np.log(np.asarray(exposure, float)), np.asarray(edges, int).T - 1
-    areas = len(log_e)
-    beta0 = latent("beta0", dist.Normal(0, 1))
-    sigma = latent("sigma", dist.HalfNormal(1))
-    rho = latent("rho", dist.Beta(0.5, 0.5))
-    theta = standard("theta", areas)
-    phi = latent("phi", dist.ImproperUniform(constraints.real_vector, (), (areas,)))
-    numpyro.sample("phi_edges", dist.Normal(phi[first] - phi[second], 1).to_event(1), obs=np.zeros(len(first)))
-    numpyro.sample("phi_sum", dist.Normal(jnp.sum(phi), 0.001 * areas), obs=0.0)
-    effect = jnp.sqrt(1 - rho) * theta + jnp.sqrt(rho / scaling_factor) * phi
-    rate = jnp.exp(log_e + beta0 + sigma * effect)
-    observe("y", dist.Poisson(rate[area - 1]), y, area.shape[0])
-
-
-def _rows(response: str, count: str) -> Callable[[Data], Records]:
-    def records(data: Data) -> Records:
-        return {"row": np.arange(1, int(data[count]) + 1), response: array(data, response)}
-
-    return records
-
-
-def _areas(data: Data) -> Records:
-    return {"area": np.arange(1, int(data["N"]) + 1), "y": index(data, "y")}
 
 
 # A mixture of regressions: a record does not say which component it came from.
@@ -235,69 +155,7 @@ def iohmm_reg(
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _records(data: Data) -> Records:
-    return {"y": np.asarray(data["y"], float)}
-
-
-_MIXED: tuple[Shipped, ...] = (
-    from_program(
-        iohmm_reg,
-        "regressions on public inputs, mixed by hidden states that follow them",
-        domain=lambda u: {"step": levels(len(u))},
-        records=lambda data: {"step": np.arange(1, int(data["T"]) + 1), **_records(data)},
-        posteriors=("iohmm_reg_simulated-iohmm_reg",),
-        constants=lambda data: {"u": floats(data["u"]), "states": int(data["K"])},
-        design=("step",),
-    ),
-)
-
-
-# Paths in time with a latent value at every step: votes by state and year, drivers killed by month.
-
-
-_STATE_VARIANCES = 10
-_NUGGET = 1e-6  # as in the original program, half of it for each length scale
-
-
-def hierarchical_gp(
-    state: Array,
-    year: Array,
-    y: Array | None = None,
-    *,
-    regions: Sequence[int] = (1, 1, 2),
-    years: int = 4,
-    observed: int = 3,
-) -> None:
-    """Share of votes: effects of year, state and region, and Gaussian processes of states and of regions in time.
-
-    Args:
-        regions: region of each state, from one.
-        years: number of years of the processes.
-        observed: number of years with votes, which come first.
-    """
-    region = np.asarray(regions, int) - 1
-    times = np.arange(years)
-    components = _STATE_VARIANCES + 7
-    total = latent("tot_var", dist.Gamma(3, 3))
-    shares = latent("prop_var", dist.Dirichlet(2 * jnp.ones(components)))
-    sd = jnp.sqrt(components * shares * total)
-    year_sd, region_sd, state_sd = sd[0], sd[1], sd[2 : 2 + _STATE_VARIANCES]
-    *process_sd, noise = sd[2 + _STATE_VARIANCES :]
-    mu = latent("mu", dist.Normal(0.5, 0.5))
-
-    def process(name: str, units: int, scales: Sequence[jax.Array]) -> jax.Array:
-        covariance = jnp.zeros((years, years))
-        for kind, middle, scale in zip(("long", "short"), (8, 3), scales, strict=True):
-            length = latent(f"length_GP_{name}_{kind}", dist.Weibull(middle, 30))
-            covariance = covariance + smooth_covariance(times, scale, length, _NUGGET / 2)
-        return cholesky(covariance) @ standard(f"GP_{name}_std", years, units)
-
-    by_region = process("region", int(region.max()) + 1, process_sd[::2])
-    by_state = process("state", len(region), process_sd[1::2])
-    path = by_state + by_region[:, region] + region_sd * standard("region_std", int(region.max()) + 1)[region]
-    path = path + state_sd[region] * standard("state_std", len(region))
-    path = path[:observed] + year_sd * standard("year_std", observed)[:, None]
-    observe("y", dist.Normal(mu + path[year - 1, state - 1], noise), y, state.shape[0])
+# A path in time with a latent value at every step: drivers killed by month.
 
 
 _SEASONS = 12
@@ -335,44 +193,10 @@ def state_space_stochastic_level_stochastic_seasonal(
     observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
 
-def _votes(data: Data) -> Records:
-    return {"state": index(data, "state_ind"), "year": index(data, "year_ind"), "y": array(data, "y")}
-
-
 def _bounded(data: Data) -> dict[str, object]:
     y = array(data, "y")
     low, high = (float(y.mean() + side * 3 * y.std(ddof=1)) for side in (-1, 1))
-    return {"x": floats(data["x"]), "w": floats(data["w"]), "low": low, "high": high}
-
-
-_PATHS: tuple[Shipped, ...] = (
-    from_program(
-        hierarchical_gp,
-        "share of votes by state and year, Gaussian processes in time",
-        domain=lambda regions, observed: {
-            "state": levels(len(regions)),
-            "year": levels(observed),
-            "y": (0.0, 1.0),
-        },
-        records=_votes,
-        posteriors=("state_wide_presidential_votes-hierarchical_gp",),
-        constants=lambda data: {
-            "regions": tuple(map(int, data["state_region_ind"])),
-            "years": int(data["N_years"]),
-            "observed": int(data["N_years_obs"]),
-        },
-        design=("state", "year"),
-    ),
-    from_program(
-        state_space_stochastic_level_stochastic_seasonal,
-        "monthly series with a drifting level and season",
-        domain=lambda x: {"month": levels(len(x))},
-        records=lambda data: {"month": np.arange(1, int(data["n"]) + 1), "y": array(data, "y")},
-        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
-        constants=_bounded,
-        design=("month",),
-    ),
-)
+    return {**given("x", "w")(data), "low": low, "high": high}
 
 
 MODELS: tuple[Shipped, ...] = (
@@ -380,75 +204,40 @@ MODELS: tuple[Shipped, ...] = (
         accel_gp,
         "acceleration by time, mean and scale approximate Gaussian processes",
         domain=lambda X: {"row": levels(len(X))},
-        records=_rows("Y", "N"),
         posteriors=("mcycle_gp-accel_gp",),
-        constants=lambda data: {
-            f"{k}{part}": floats(data[name.format(part)])
-            for k, name in (("X", "Xgp{}_1"), ("slambda", "slambda{}_1"))
-            for part in ("", "_sigma")
-        },
-        design=("row",),
+        constants=given(X="Xgp_1", X_sigma="Xgp_sigma_1", slambda="slambda_1", slambda_sigma="slambda_sigma_1"),
+        **by_row("row", "N", "Y"),
     ),
     from_program(
         accel_splines,
         "acceleration by time, mean and scale penalised splines",
         domain=lambda Xs: {"row": levels(len(Xs))},
-        records=_rows("Y", "N"),
         posteriors=("mcycle_splines-accel_splines",),
-        constants=lambda data: {
-            "Xs": floats(data["Xs"]),
-            "Zs": floats(data["Zs_1_1"]),
-            "Xs_sigma": floats(data["Xs_sigma"]),
-            "Zs_sigma": floats(data["Zs_sigma_1_1"]),
-        },
-        design=("row",),
-    ),
-    from_program(
-        losscurve_sislob,
-        "insurance losses by cohort and development time",
-        domain=lambda premium, times: {
-            "cohort": levels(len(premium)),
-            "time": levels(len(times)),
-            "loss": "positive",
-        },
-        prepare=_log_ratio,
-        records=lambda data: {
-            "cohort": index(data, "cohort_id"),
-            "time": index(data, "t_idx"),
-            "loss": array(data, "loss"),
-        },
-        posteriors=("loss_curves-losscurve_sislob",),
-        constants=lambda data: {"premium": floats(data["premium"]), "times": floats(data["t_value"])},
-        design=("cohort", "time"),
+        constants=given("Xs", "Xs_sigma", Zs="Zs_1_1", Zs_sigma="Zs_sigma_1_1"),
+        **by_row("row", "N", "Y"),
     ),
     from_program(
         prophet,
         "trend with changepoints and seasonal regressors",
         domain=lambda t: {"row": levels(len(t))},
-        records=_rows("y", "T"),
         posteriors=("rstan_downloads-prophet",),
-        constants=lambda data: {
-            "t": floats(data["t"]),
-            "t_change": floats(data["t_change"]),
-            "X": floats(data["X"]),
-            "scales": floats(data["sigmas"]),
-            "tau": float(data["tau"]),
-        },
-        design=("row",),
+        constants=given("t", "t_change", "X", "tau", scales="sigmas"),
+        **by_row("row", "T", "y"),
     ),
     from_program(
-        bym2_offset_only,
-        "Poisson counts by area with spatial effects",
-        domain=lambda exposure: {"area": levels(len(exposure))},
-        records=_areas,
-        posteriors=("traffic_accident_nyc-bym2_offset_only",),
-        constants=lambda data: {
-            "exposure": floats(data["E"]),
-            "edges": tuple(zip(map(int, data["node1"]), map(int, data["node2"]), strict=True)),
-            "scaling_factor": float(data["scaling_factor"]),
-        },
-        design=("area",),
+        iohmm_reg,
+        "regressions on public inputs, mixed by hidden states that follow them",
+        domain=lambda u: {"step": levels(len(u))},
+        posteriors=("iohmm_reg_simulated-iohmm_reg",),
+        constants=given("u", states="K"),
+        **by_row("step", "T", "y"),
     ),
-    *_MIXED,
-    *_PATHS,
+    from_program(
+        state_space_stochastic_level_stochastic_seasonal,
+        "monthly series with a drifting level and season",
+        domain=lambda x: {"month": levels(len(x))},
+        posteriors=("uk_drivers-state_space_stochastic_level_stochastic_seasonal",),
+        constants=_bounded,
+        **by_row("month", "n", "y"),
+    ),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, Note
-from bayesrecon.model import Model
+from bayesrecon.model import Model, entry
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
 from bayesrecon.precision import in_float64
@@ -134,13 +134,9 @@ def renamed(draws: Mapping[str, np.ndarray], names: Mapping[str, str]) -> Arrays
     unchanged: Arrays = {}
     columns: Arrays = {}
     for name, values in draws.items():
-        entries = {_entry(name, index): values[(..., *index)] for index in np.ndindex(values.shape[2:])}
+        entries = {entry(name, index): values[(..., *index)] for index in np.ndindex(values.shape[2:])}
         if names.keys() & entries.keys():
-            columns |= {names.get(entry, entry): column for entry, column in entries.items()}
+            columns |= {names.get(label, label): column for label, column in entries.items()}
         else:
             unchanged[name] = values
     return {**unchanged, **assembled(columns)}
-
-
-def _entry(name: str, index: tuple[int, ...]) -> str:
-    return f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name

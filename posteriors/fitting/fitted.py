@@ -120,8 +120,6 @@ def _build(path: Path, name: str, model: Model, records: Records, run: NutsRun, 
         return
     # With some keys one chain stays in a corner, with others none does.
     say(f"{name}: {first.warnings[0]}; NUTS once more with another key")
-    import jax
-
     _sampled(path, name, model, records, run, jax.random.fold_in(jax.random.key(run.seed), 1), say, first)
 
 

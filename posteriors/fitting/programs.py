@@ -44,10 +44,12 @@ class _Columns:
     Attributes:
         design: those that the attacker is assumed to know.
         domain: their domains, as codebooks state them.
+        record: the count of the records in the program, where it is not the first possible one.
     """
 
     design: tuple[str, ...] = ()
     domain: Mapping[str, Stated] = field(default_factory=dict)
+    record: str | None = None
 
 
 _KNOWN: Mapping[str, _Columns] = {
@@ -60,6 +62,7 @@ _KNOWN: Mapping[str, _Columns] = {
     "GLM_Poisson_Data": _Columns(("year",)),
     "GLMM_data": _Columns(("obssite", "obsyear")),
     "GLMM_Poisson_data": _Columns(("year",)),
+    "loss_curves": _Columns(("cohort_id", "t_idx"), {"loss": "positive"}),
     "nes_logit_data": _Columns(domain={"income": [1, 2, 3, 4, 5]}),
     "pilots": _Columns(("group_id", "scenario_id"), {"y": "unit"}),
     "radon_mn": _Columns(domain={"floor_measure": "binary"}),
@@ -67,7 +70,9 @@ _KNOWN: Mapping[str, _Columns] = {
     "rats_data": _Columns(("rat", "x"), {"rat": list(range(1, 31)), "x": "positive", "y": "positive"}),
     "seeds_data": _Columns(("x1", "x2", "N"), {"x1": "binary", "x2": "binary"}),
     "sesame_data": _Columns(domain={"encouraged": "binary", "watched": "binary"}),
+    "state_wide_presidential_votes": _Columns(("state_ind", "year_ind", "region_ind")),
     "surgical_data": _Columns(("n",)),
+    "traffic_accident_nyc": _Columns(("E",), record="N"),
     "wells_data": _Columns(domain={"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}),
 }
 
@@ -146,4 +151,5 @@ def own_program(database: "Database", name: str) -> tuple["StanModel", Records]:
         inside = is_inside(database, path)
     if not inside or not is_present(database, path):
         raise BayesreconError(f"the program {program} is not in this copy of posteriordb")
-    return stan_data(path, read_data(database, name))
+    record = _KNOWN.get(name.partition("-")[0], _Columns()).record
+    return stan_data(path, read_data(database, name), record=record)

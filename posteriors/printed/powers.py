@@ -70,7 +70,7 @@ class Squared:
         if total is None:
             return Statements({})
         domain = fields[self.covariate].domain
-        ends = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        ends = domain.ends
         wide, narrow = (self._found(float(total), ends, width) for width in (1.0, 0.0))
         if not wide:
             squared = f"no {total:g} records give these standard errors, if {self.square} is the square"
@@ -253,6 +253,21 @@ def _plain(low: np.ndarray, high: np.ndarray) -> Interval:
     return (low, high) if np.ndim(low) else (float(low), float(high))
 
 
+Found = dict[str, tuple[Interval, bool]]
+"""The interval of each statistic, and whether it is a number except for rounding."""
+
+
+def _rounded(found: Callable[[float], Found]) -> Statements:
+    """Limits from numbers that may lie anywhere in their last digits, and the middle from the numbers as printed."""
+    wide, narrow = found(1.0), found(0.0)
+    return Statements(
+        {
+            name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined and name in narrow else None)
+            for name, (ends, determined) in wide.items()
+        }
+    )
+
+
 @dataclass(frozen=True)
 class WithoutCorrelations:
     """Limits of statistics from a table without correlations, whatever these are: `Limits` of a release.
@@ -270,18 +285,9 @@ class WithoutCorrelations:
     scale: tuple[float, float]
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
-        wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
-        return Statements(
-            {
-                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined else None)
-                for name, (ends, determined) in wide.items()
-            }
-        )
+        return _rounded(lambda width: self._found(fields, total, width))
 
-    def _found(
-        self, fields: Mapping[str, Field], total: float | None, width: float
-    ) -> dict[str, tuple[Interval, bool]]:
-        """Interval of each statistic, and whether it is a number except for rounding."""
+    def _found(self, fields: Mapping[str, Field], total: float | None, width: float) -> Found:
 
         def within(number: tuple[float, float]) -> Interval:
             return number[0] - width * number[1], number[0] + width * number[1]
@@ -289,7 +295,7 @@ class WithoutCorrelations:
         b: list[Interval] = [within(x) for x in self.coefficients]
         se: list[Interval] = [_square(within(x)) for x in self.errors]
         scale = _square(within(self.scale))
-        result: dict[str, tuple[Interval, bool]] = {"n": ((_over(scale, se[0])[0], float("inf")), False)}
+        result: Found = {"n": ((_over(scale, se[0])[0], float("inf")), False)}
         if total is not None:
             share, counted = (1 / total, 1 / total), True  # 1 / n
         else:
@@ -301,11 +307,9 @@ class WithoutCorrelations:
             return result | self._several(b, se, scale, share, counted)
         return result | self._single(first, fields[first], b, se, scale, share, counted)
 
-    def _several(
-        self, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool
-    ) -> dict[str, tuple[Interval, bool]]:
+    def _several(self, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool) -> Found:
         open_ = float("inf")
-        result: dict[str, tuple[Interval, bool]] = {}
+        result: Found = {}
         for name, error in zip(self.covariates, se[1:], strict=True):
             if counted:
                 result[f"var({name})"] = (_times(_over(scale, error), share)[0], open_), False
@@ -323,11 +327,11 @@ class WithoutCorrelations:
         scale: Interval,
         share: Interval,
         counted: bool,
-    ) -> dict[str, tuple[Interval, bool]]:
+    ) -> Found:
         y, square = self.response, _over(se[0], se[1])
-        result: dict[str, tuple[Interval, bool]] = {f"mean({x}*{x})": (square, True)}
+        result: Found = {f"mean({x}*{x})": (square, True)}
         domain = field.domain
-        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        low, high = domain.ends
         if domain.levels in ((0.0, 1.0), (0, 1)) and square[1] < 1:
             mean, signed = square, True
             if not counted:
@@ -375,22 +379,13 @@ class WithoutCorrelationsWeighted:
     errors: tuple[tuple[float, float], ...]
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
-        wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
-        return Statements(
-            {
-                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if determined and name in narrow else None)
-                for name, (ends, determined) in wide.items()
-            }
-        )
+        return _rounded(lambda width: self._found(fields, total, width))
 
-    def _found(
-        self, fields: Mapping[str, Field], total: float | None, width: float
-    ) -> dict[str, tuple[Interval, bool]]:
-        """Interval of each statistic, and whether it is a number except for rounding."""
+    def _found(self, fields: Mapping[str, Field], total: float | None, width: float) -> Found:
         b = [(x - width * half, x + width * half) for x, half in self.coefficients]
         se = [(max(x - width * half, 0.0) ** 2, (x + width * half) ** 2) for x, half in self.errors]
         y, open_, least = self.response, math.inf, 1 / se[0][1]
-        result: dict[str, tuple[Interval, bool]] = {}
+        result: Found = {}
         if self.kind == "logit":
             result["n"] = (4 * least, open_), False
         elif total is not None:
@@ -403,9 +398,7 @@ class WithoutCorrelationsWeighted:
                 result |= self._binary(x, b, (least, 1 / se[0][0]), (1 / rest[1], 1 / rest[0]))
         return result
 
-    def _binary(
-        self, x: str, b: list[Interval], at_zero: Interval, at_one: Interval
-    ) -> dict[str, tuple[Interval, bool]]:
+    def _binary(self, x: str, b: list[Interval], at_zero: Interval, at_one: Interval) -> Found:
         """Statistics with one binary covariate; `at_zero` and `at_one` are the weights of records with either value."""
         y, ends = self.response, (b[0], (b[0][0] + b[1][0], b[0][1] + b[1][1]))
         rates = [(_rate(self.kind, low), _rate(self.kind, high)) for low, high in ends]

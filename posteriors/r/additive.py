@@ -20,11 +20,15 @@ from bayesrecon.posteriors.r.parts import (
     epsilon_of,
     family_of,
     finite_vector_of,
+    inverse_of,
     labels_of,
     last_step_of,
+    matrix_of,
+    not_attacked,
     one_number,
     response_of,
     unknown_weights,
+    vector_of,
 )
 from bayesrecon.posteriors.r.r_objects import Place, RObjects
 
@@ -38,6 +42,8 @@ _PLACES = (
 _BECAUSE = (
     "it stores a factor of its weighted design and its penalties, and its scores equal the gradients of its penalties"
 )
+_DISAGREE = "its covariance does not agree with its penalties"
+_DEPENDENT = "columns of its design are linearly dependent"
 _WHOLE = 1e-6  # largest difference of a number of records from an integer
 _MOST_NAMED = 8  # largest number of columns without a penalty whose products are reported
 _EPSILON = 1e-7  # `gam.control`'s default
@@ -48,11 +54,11 @@ def additive(objects: RObjects, place: Place, description: str) -> Estimates:
     """Estimates of a Gaussian, logistic or Poisson model with its canonical link, or the reason why there are none."""
     node = place.node
     kind, family = _family(objects, node)
-    at = objects.element(node, "coefficients")
-    beta, labels = np.ravel(np.asarray(objects.numbers(at), float)), labels_of(objects.names(at))
+    beta = vector_of(objects, node, "coefficients")
+    labels = labels_of(objects.names(objects.element(node, "coefficients")))
     unsupported = family or _weighted(objects, node)
     places = tuple(f"{place.where}/{name}" for name in _PLACES)
-    factor = np.asarray(objects.array(objects.element(node, "R")), float)
+    factor = matrix_of(objects, node, "R")
     residual = one_number(objects, node, "deviance")
     p = len(beta)
     if not p or len(labels) != p or len(set(labels)) < p or not np.isfinite(beta).all():
@@ -62,29 +68,24 @@ def additive(objects: RObjects, place: Place, description: str) -> Estimates:
     penalty = None if unsupported else _penalty(objects, node, p)
     if unsupported or penalty is None or residual is None:
         unsupported = unsupported or "it stores no penalties of a supported kind"
-        return Estimates(place.where, description, (place.where,), unsupported=unsupported)
+        return not_attacked(place, description, unsupported)
     products = factor.T @ factor
     if kind != "ols":
         estimates = Estimates(place.where, description, places, kind, labels, response_of(objects, node), beta)
         return _penalised(objects, node, estimates, products + penalty, penalty)
     across = (products + penalty) @ beta
-    covariance, scale = np.asarray(objects.array(objects.element(node, "Vp")), float), one_number(objects, node, "sig2")
+    covariance, scale = matrix_of(objects, node, "Vp"), one_number(objects, node, "sig2")
     if not _agree(products + penalty, covariance, scale):
-        return Estimates(
-            place.where, description, (place.where,), unsupported="its covariance does not agree with its penalties"
-        )
-    try:
-        unscaled = np.linalg.inv(products)
-    except np.linalg.LinAlgError:
-        return Estimates(
-            place.where, description, (place.where,), unsupported="columns of its design are linearly dependent"
-        )
+        return not_attacked(place, description, _DISAGREE)
+    unscaled = inverse_of(products)
+    if unscaled is None:
+        return not_attacked(place, description, _DEPENDENT)
     plain = unscaled @ across
     rows = products[labels.index("const"), labels.index("const")]
     residual_sum = residual + 2 * beta @ across - beta @ products @ beta - plain @ across
     variance = float(residual_sum / (rows - p))
     if not variance > 0:
-        return Estimates(place.where, description, (place.where,), unsupported="it has no more rows than coefficients")
+        return not_attacked(place, description, "it has no more rows than coefficients")
     covariance = (unscaled + unscaled.T) / 2 * variance
     response = response_of(objects, node)
     return Estimates(place.where, description, places, "ols", labels, response, plain, covariance, variance)
@@ -94,24 +95,22 @@ def _penalised(
     objects: RObjects, node: int, estimates: Estimates, hessian: np.ndarray, penalty: np.ndarray
 ) -> Estimates:
     """Estimates of a logistic or Poisson model, whose scale is one."""
-    covariance = np.asarray(objects.array(objects.element(node, "Vp")), float)
-    scale = one_number(objects, node, "sig2")
+    covariance, scale = matrix_of(objects, node, "Vp"), one_number(objects, node, "sig2")
     if scale != 1.0 or not _agree(hessian, covariance, scale):
-        return replace(estimates, unsupported="its covariance does not agree with its penalties", values=None)
+        return replace(estimates, unsupported=_DISAGREE, values=None)
     beta, products = np.asarray(estimates.values), hessian - penalty
-    try:
-        covariance = np.linalg.inv(hessian)
-    except np.linalg.LinAlgError:
-        return replace(estimates, unsupported="columns of its design are linearly dependent", values=None)
+    inverse = inverse_of(hessian)
+    if inverse is None:
+        return replace(estimates, unsupported=_DEPENDENT, values=None)
     epsilon = epsilon_of(objects, node, _EPSILON)
     last_step, score = last_step_of(objects, node, _EPSILON), np.sqrt(np.abs(np.diag(products)))
     if objects.texts(objects.element(node, "optimizer"))[:1] == ["outer"]:  # stops at a gradient of this size
         slope = epsilon * float(np.abs(beta).max())
-        last_step, score = slope * float(np.sqrt(np.abs(covariance).sum())), np.full(len(beta), slope)
+        last_step, score = slope * float(np.sqrt(np.abs(inverse).sum())), np.full(len(beta), slope)
     else:
         score = last_step * score
     statistics = tuple(_sums(objects, node, estimates, products, penalty @ beta, last_step, score))
-    covariance = (covariance + covariance.T) / 2
+    covariance = (inverse + inverse.T) / 2
     return replace(
         estimates, covariance=covariance, penalty=penalty, last_step=last_step, statistics=statistics, because=_BECAUSE
     )

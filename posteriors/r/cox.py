@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, Statistic, exactly
-from bayesrecon.posteriors.r.parts import labels_of, one_number, unknown_weights, vector_of
+from bayesrecon.posteriors.r.parts import inverse_of, labels_of, one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.r_objects import Place, RObjects, code_of
 
 _PAIRS, _TIED = 5, slice(3, 5)  # numbers of pairs among those of `concordance`: all, and those with one time
@@ -171,10 +171,10 @@ def _of_covariates(objects: RObjects, node: int) -> Iterator[Statistic]:
     p = len(labels)
     if not p or covariance.shape != (p, p) or not np.isfinite(covariance).all() or not events:
         return
-    try:
-        mean = np.linalg.inv(covariance) / events
-    except np.linalg.LinAlgError:
+    inverse = inverse_of(covariance)
+    if inverse is None:
         return
+    mean = inverse / events
     if np.linalg.cond(covariance * np.outer(*[1 / np.sqrt(np.abs(np.diag(covariance)) + 1e-300)] * 2)) > 1e8:
         return  # some columns are linearly dependent
     for i, j in combinations_with_replacement(range(min(p, _MOST_NAMED)), 2):

@@ -15,8 +15,11 @@ from bayesrecon.posteriors.r.nonlinear import nonlinear
 from bayesrecon.posteriors.r.parts import (
     family_of,
     finite_vector_of,
+    inverse_of,
     labels_of,
     last_step_of,
+    matrix_of,
+    not_attacked,
     one_number,
     response_of,
     unknown_weights,
@@ -62,11 +65,11 @@ def generalised(objects: RObjects, place: Place, description: str) -> Estimates:
     node = place.node
     unsupported = _unsupported_option(objects, node)
     if unsupported:
-        return Estimates(place.where, description, (place.where,), unsupported=unsupported)
+        return not_attacked(place, description, unsupported)
     factors = _factors(objects, node)
     if not factors:
         reason = f"{_INTEGRAL}; the modes of its group effects, which give totals of groups, are missing or zero"
-        return Estimates(place.where, description, (place.where,), unsupported=reason)
+        return not_attacked(place, description, reason)
     family, response = _family(objects, node), _response(objects, node)
     statistics = tuple(_of_groups(objects, node, factors, family, response))
     because = (
@@ -121,7 +124,10 @@ def _factors(objects: RObjects, node: int) -> list[_Factor]:
         return []
     if np.any(np.diff(bounds) < 1) or bounds[0] != 0 or bounds[-1] != len(modes) or not np.isfinite(modes).all():
         return []
-    known = {name: objects.texts(objects.attributes(child).get("levels", 0)) for name, child in _levels(objects, node)}
+    known = {
+        name: objects.texts(objects.attributes(child).get("levels", 0))
+        for name, child in objects.elements(objects.element(node, "@flist"))
+    }
     result = []
     for (name, _), ratio, low, high in zip(terms, ratios.tolist(), bounds[:-1], bounds[1:], strict=True):
         factor_modes = modes[int(low) : int(high)]
@@ -130,11 +136,6 @@ def _factors(objects: RObjects, node: int) -> list[_Factor]:
         if abs(ratio) > _ZERO:
             result.append(_Factor(field_name(name), levels, factor_modes, ratio))
     return result
-
-
-def _levels(objects: RObjects, node: int) -> list[tuple[str, int]]:
-    at = objects.element(node, "@flist")
-    return objects.elements(at) if at else []
 
 
 def _of_groups(objects: RObjects, node: int, factors: list[_Factor], family: str, response: str) -> Iterator[Statistic]:
@@ -204,7 +205,7 @@ def _weighted_products(objects: RObjects, node: int, labels: tuple[str, ...], st
     Args:
         step: largest change of the predictors since. The relative change of a weight is not larger.
     """
-    products = np.asarray(objects.array(objects.element(node, "@pp", "@.xData", ".->VtV")), float)
+    products = matrix_of(objects, node, "@pp", "@.xData", ".->VtV")
     p = len(labels)
     if not step < _FAR or not p or products.shape != (p, p) or not np.isfinite(products).all() or len(set(labels)) < p:
         return
@@ -276,7 +277,7 @@ def _of(objects: RObjects, place: Place) -> Estimates:
     for kinds, read in _KINDS:
         if kinds & set(classes):
             return read(objects, place, description)
-    return Estimates(place.where, description, (place.where,), unsupported=reason)
+    return not_attacked(place, description, reason)
 
 
 def _lm(objects: RObjects, place: Place, description: str) -> Estimates:
@@ -314,7 +315,7 @@ def _glm(objects: RObjects, place: Place, description: str) -> Estimates:
 
 def _summary(objects: RObjects, place: Place, description: str) -> Estimates:
     node = place.node
-    unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
+    unscaled = matrix_of(objects, node, "cov.unscaled")
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
     if objects.element(node, "family"):
         kind, unsupported = family_of(objects, node)
@@ -339,21 +340,17 @@ def _mixed(objects: RObjects, place: Place, description: str) -> Estimates:
     if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
         return generalised(objects, place, description)
     if objects.element(node, "coefficients"):  # a summary
-        table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
+        table = matrix_of(objects, node, "coefficients")
         names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
         values = table[:, 0] if table.ndim == 2 else table
-        matrix = objects.element(node, "vcov", "@x")
-        unscaled = np.asarray(objects.numbers(matrix), float) / sums.get("sigmaREML", np.nan) ** 2
+        unscaled = vector_of(objects, node, "vcov", "@x") / sums.get("sigmaREML", np.nan) ** 2
         unscaled = unscaled * (1.0 if counts.get("REML") else sums["sigmaREML"] ** 2 / variance)
-        groups = np.ravel(objects.numbers(objects.element(node, "ngrps"))).astype(float)
+        groups = vector_of(objects, node, "ngrps")
         call = "call"
     else:
         fields = objects.element(node, "@pp", "@.xData")
-        values = np.asarray(objects.numbers(objects.element(node, "@beta")), float)
-        names = [*objects.axis_names(objects.element(fields, ".->X")), [], []][1]
-        unscaled = _unscaled_given_effects(
-            *(np.asarray(objects.array(objects.element(fields, f".->{k}")), float) for k in _PARTS)
-        )
+        values, names = vector_of(objects, node, "@beta"), _columns(objects, node)
+        unscaled = _unscaled_given_effects(*(matrix_of(objects, fields, f".->{k}") for k in _PARTS))
         levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
@@ -375,10 +372,8 @@ def _unscaled_given_effects(product: np.ndarray, across: np.ndarray) -> np.ndarr
     if product.ndim != 2 or across.ndim != 2 or across.shape[1] != len(product) or len(set(product.shape)) > 1:
         return np.zeros(0)
     schur = np.triu(product) + np.triu(product, 1).T - across.T @ across
-    try:
-        return np.linalg.inv(schur)
-    except np.linalg.LinAlgError:
-        return np.zeros(0)
+    inverse = inverse_of(schur)
+    return np.zeros(0) if inverse is None else inverse
 
 
 def _by_name(objects: RObjects, node: int, part: str) -> dict[str, float]:
@@ -428,14 +423,11 @@ def _unscaled(objects: RObjects, node: int) -> np.ndarray | None:
         return None
     p = factor.shape[1]
     triangle = np.triu(factor[:p])
-    pivot = np.ravel(objects.numbers(objects.element(node, "qr", "pivot"))).astype(float)
+    pivot = vector_of(objects, node, "qr", "pivot")
     if len(pivot) and not np.array_equal(pivot, np.arange(1, p + 1)):
         return None  # some columns are linearly dependent
-    try:
-        inverse = np.linalg.inv(triangle)
-    except np.linalg.LinAlgError:
-        return None
-    return inverse @ inverse.T
+    inverse = inverse_of(triangle)
+    return None if inverse is None else inverse @ inverse.T
 
 
 # Forests of classes of the package randomForest: how many records of each class there are.
@@ -499,8 +491,7 @@ def _statistics(objects: RObjects, node: int) -> Iterator[Statistic]:
 
 def _counts(objects: RObjects, node: int, name: str, labels: list[str]) -> np.ndarray | None:
     """Sums of the rows of a confusion matrix; None if its last column is not the error of each class."""
-    table = np.asarray(objects.array(objects.element(node, name)), float)
-    k = len(labels)
+    table, k = matrix_of(objects, node, name), len(labels)
     if k < 2 or table.shape != (k, k + 1) or np.any(table[:, :k] < 0) or np.any(table[:, :k] % 1):
         return None
     if not np.isfinite(table[:, :k]).all():
@@ -536,9 +527,7 @@ def _every_record(objects: RObjects, node: int, counts: np.ndarray) -> bool:
 def _leaves(objects: RObjects, node: int, classes: int) -> np.ndarray | None:
     """Numbers of leaves `(trees, classes)` that predict each class; None if the forest was not saved."""
     trees = objects.element(node, "forest")
-    status, predicted = (
-        np.asarray(objects.array(objects.element(trees, k)), float) for k in ("nodestatus", "nodepred")
-    )
+    status, predicted = (matrix_of(objects, trees, k) for k in ("nodestatus", "nodepred"))
     sizes = vector_of(objects, trees, "ndbigtree")
     if status.ndim != 2 or status.shape != predicted.shape or status.shape[1] != len(sizes) or not len(sizes):
         return None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrecon.posteriors.printed.estimates_in_files import Estimates, Statistic, exactly, field_name
-from bayesrecon.posteriors.r.parts import one_number, unknown_weights, vector_of
+from bayesrecon.posteriors.r.parts import inverse_of, matrix_of, not_attacked, one_number, unknown_weights, vector_of
 from bayesrecon.posteriors.r.r_objects import Place, RObjects
 
 # Expressions in formulas of R: their derivatives, values and texts.
@@ -211,19 +211,19 @@ def nonlinear(objects: RObjects, place: Place, description: str) -> Estimates:
     fit = _of_summary(objects, place.node) if set(_TABLES) & set(objects.classes(place.node)) else None
     fit = fit or _of_fit(objects, place.node)
     if fit is None:
-        return _unsupported(place, description, "its estimates are not in it, but in an environment that is empty")
+        return not_attacked(place, description, "its estimates are not in it, but in an environment that is empty")
     names, values, products, squares, n, formula, offset = fit
     unsupported = unknown_weights(objects, place.node)
     if unsupported:
-        return _unsupported(place, description, unsupported)
+        return not_attacked(place, description, unsupported)
     sides = objects.elements(formula) if objects.kind(formula) == "call" else []
     f = expression_of(objects, sides[2][1]) if len(sides) == 3 else None
     if f is None or not set(names) <= names_in(f) or len(names) > _MOST_PARAMETERS:
-        return _unsupported(place, description, "its formula uses more than + - * / ^ exp log sqrt")
+        return not_attacked(place, description, "its formula uses more than + - * / ^ exp log sqrt")
     p = len(names)
     valid = products.shape == (p, p) and np.isfinite(products).all() and squares >= 0 and math.isfinite(squares)
     if not valid or not n > p or not np.isfinite(values).all():
-        return _unsupported(place, description, "its numbers are not those of a fit")
+        return not_attacked(place, description, "its numbers are not those of a fit")
     gradient = [derivative(f, name) for name in names]
     response_side = expression_of(objects, sides[1][1])
     response = field_name(text_of(response_side)) if response_side is not None else "y"
@@ -234,10 +234,9 @@ def nonlinear(objects: RObjects, place: Place, description: str) -> Estimates:
         variance = squares / (n - p)
         if len(set(labels)) == p and variance > 0 and offset <= _CONVERGED:
             result = Estimates(place.where, description, places, "ols", labels, response, values)
-            try:
-                inverse = np.linalg.inv(products)
-            except np.linalg.LinAlgError:
-                return _unsupported(place, description, "its numbers are not those of a fit")
+            inverse = inverse_of(products)
+            if inverse is None:
+                return not_attacked(place, description, "its numbers are not those of a fit")
             last_step = offset * math.sqrt(n - p) + 2 * float(_differences(values, products, n).max())
             return replace(result, covariance=inverse * variance, scale=variance, last_step=last_step)
     statistics = tuple(_statistics(names, gradient, products, squares, n, response, f, at, offset))
@@ -256,34 +255,20 @@ def _differences(values: np.ndarray, products: np.ndarray, n: float) -> np.ndarr
     return _STEP * (1 + parts.max() / np.maximum(parts, 1e-300))
 
 
-def _unsupported(place: Place, description: str, why: str) -> Estimates:
-    return Estimates(place.where, description, (place.where,), unsupported=why)
-
-
 def _of_summary(objects: RObjects, node: int) -> _Fit | None:
-    table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
+    table, unscaled = (matrix_of(objects, node, name) for name in ("coefficients", "cov.unscaled"))
     names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
-    unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     sigma, degrees = one_number(objects, node, "sigma"), vector_of(objects, node, "df")
     p = len(names)
     if table.ndim != 2 or len(table) != p or not p or unscaled.shape != (p, p) or sigma is None or len(degrees) != 2:
         return None
     if not np.isfinite(unscaled).all() or not np.isfinite(degrees).all():
         return None
-    try:
-        products = np.linalg.inv(unscaled)
-    except np.linalg.LinAlgError:
+    products, formula = inverse_of(unscaled), objects.element(node, "formula")
+    if products is None:
         return None
-    formula = objects.element(node, "formula")
-    return _Fit(
-        names,
-        table[:, 0],
-        products,
-        sigma * sigma * degrees[1],
-        float(degrees.sum()),
-        formula,
-        _offset(objects, node),
-    )
+    squares, n = sigma * sigma * degrees[1], float(degrees.sum())
+    return _Fit(names, table[:, 0], products, squares, n, formula, _offset(objects, node))
 
 
 def _of_fit(objects: RObjects, node: int) -> _Fit | None:
@@ -291,7 +276,7 @@ def _of_fit(objects: RObjects, node: int) -> _Fit | None:
     environment = objects.parts(objects.element(node, "m", "resid")).get("environment", 0)
     if objects.kind(environment) != "environment":
         return None
-    factor = np.asarray(objects.array(objects.element(environment, "QR", "qr")), float)
+    factor = matrix_of(objects, environment, "QR", "qr")
     pivot = vector_of(objects, environment, "QR", "pivot")
     values, residuals = vector_of(objects, environment, "internalPars"), vector_of(objects, environment, "resid")
     names = [name for name, _ in objects.elements(objects.element(environment, "ind"))]

@@ -2,12 +2,17 @@
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, field_name, last_step
-from bayesrecon.posteriors.r.r_objects import RObjects, code_of
+from bayesrecon.posteriors.printed.estimates_in_files import WEIGHTED, Estimates, field_name, last_step
+from bayesrecon.posteriors.r.r_objects import Place, RObjects, code_of
 
 INTERCEPT = "(Intercept)"
 REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
 _DEFAULT_PRECISION = 0.01  # standard errors, if the deviance is missing: for 10,000 rows it is about their number
+
+
+def not_attacked(place: Place, description: str, why: str) -> Estimates:
+    """A fit that is not attacked, with the reason."""
+    return Estimates(place.where, description, (place.where,), unsupported=why)
 
 
 def family_of(objects: RObjects, node: int) -> tuple[str, str]:
@@ -49,13 +54,13 @@ def response_of(objects: RObjects, node: int) -> str:
 
 def finite_vector_of(objects: RObjects, node: int, name: str) -> np.ndarray:
     """Numbers of an element of a fit; empty if there are none or some are not finite."""
-    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
+    values = vector_of(objects, node, name)
     return values if np.isfinite(values).all() else values[:0]
 
 
 def one_number(objects: RObjects, node: int, name: str) -> float | None:
     """A finite number among the elements of a fit; None if there is none of this name."""
-    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
+    values = vector_of(objects, node, name)
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
 
 
@@ -78,6 +83,19 @@ def epsilon_of(objects: RObjects, node: int, usual: float) -> float:
 def vector_of(objects: RObjects, node: int, *path: str) -> np.ndarray:
     """The vector of numbers at a path of names; empty if there is none."""
     return np.ravel(objects.numbers(objects.element(node, *path))).astype(float)
+
+
+def matrix_of(objects: RObjects, node: int, *path: str) -> np.ndarray:
+    """The array of numbers at a path of names; empty if there is none."""
+    return np.asarray(objects.array(objects.element(node, *path)), float)
+
+
+def inverse_of(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse; None of a singular matrix."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def labels_of(names: list[str]) -> tuple[str, ...]:

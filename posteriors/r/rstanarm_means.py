@@ -62,7 +62,7 @@ def _equations(objects: RObjects, fit: int, slopes: int) -> Iterator[tuple[np.nd
 def _are_rotated(objects: RObjects, fit: int) -> bool:
     """Whether the draws of the slopes have other means than the chains store, or no means are stored."""
     chains = objects.elements(objects.element(fit, "@sim", "samples"))
-    before = np.ravel(objects.numbers(objects.element(fit, "@sim", "warmup2"))).astype(float)
+    before = vector_of(objects, fit, "@sim", "warmup2")
     for (_, chain), skip in zip(chains, before.tolist(), strict=False):
         stored = _mean(objects, fit, chain, "beta")
         for k, value in enumerate(stored.tolist()):

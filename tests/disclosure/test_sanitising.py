@@ -12,11 +12,10 @@ from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising import sanitise
-from bayesrecon.disclosure.sanitising.bits import bits_of
+from bayesrecon.disclosure.sanitising.sanitise import tilted_mode
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, is_supported, with_widest_cap, worth_for
 from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
-from bayesrecon.disclosure.sanitising.tilted_mode import tilted_mode
 from bayesrecon.disclosure.sanitising.tilts import divergences, tilt_at, tilt_distribution, unit_blocks
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.errors import BayesreconError
@@ -181,8 +180,8 @@ def test_bits_of_a_response_are_those_of_a_normal_channel(tilts, release):
     with x64():
         records = {k: v[:6] for k, v in DATA.items()}
         predict = responses(release, ())
-        hidden, plain = bits_of(tilts.with_cap(64), records, predict, 1000, 4000)
-        more, same = bits_of(tilts.with_cap(64), records, predict, 100, 4000)
+        hidden, plain = tilts.with_cap(64).bits(records, predict, 1000, 4000)
+        more, same = tilts.with_cap(64).bits(records, predict, 100, 4000)
     assert (hidden < plain).all()
     assert (more < hidden).all()
     np.testing.assert_array_equal(same, plain)

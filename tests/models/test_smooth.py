@@ -49,20 +49,6 @@ def spline_mean(p, part):
     return np.array(SPLINES[f"Xs{part}"]) @ p[f"bs{part}"] + np.array(SPLINES[f"Zs{part}"]) @ (scale * raw), prior
 
 
-LOSSES = {"premium": (100.0, 250.0, 70.0), "times": (1.0, 2.0, 5.0)}
-
-
-def losscurve(p, z):
-    ratio = np.exp(p["mu_LR"] + p["sd_LR"] * p["log_LR_raw"])
-    density = N(p["mu_LR"], 0, 0.5) + stats.lognorm.logpdf([p["sd_LR"], p["omega"], p["theta"]], 0.5).sum()
-    density += stats.lognorm.logpdf(p["loss_sd"], 0.7)
-    density += stats.lognorm.logpdf(ratio, p["sd_LR"], scale=np.exp(p["mu_LR"])).sum()
-    paid = np.array(LOSSES["premium"])[z["cohort"] - 1]
-    growth = stats.weibull_min.cdf(np.array(LOSSES["times"])[z["time"] - 1], p["omega"], scale=p["theta"])
-    density += N(z["loss"], ratio[z["cohort"] - 1] * paid * growth, p["loss_sd"] * paid).sum()
-    return {"LR": ratio}, density, np.log(ratio * p["sd_LR"]).sum()
-
-
 TREND = {
     "t": tuple(np.linspace(0, 1, 7)),
     "t_change": (0.3, 0.65),
@@ -82,18 +68,6 @@ def prophet(p, z):
     return {}, density + N(z["y"], mean[z["row"] - 1], p["sigma_obs"]).sum(), 0.0
 
 
-AREAS = {"exposure": (5.0, 20.0, 3.0, 8.0), "edges": ((1, 2), (2, 3), (3, 4), (1, 3)), "scaling_factor": 0.6}
-
-
-def bym2(p, z):
-    one, two = np.array(AREAS["edges"]).T - 1
-    density = N(p["beta0"]) + N(p["theta"]).sum() + N(p["sigma"]) + stats.beta.logpdf(p["rho"], 0.5, 0.5)
-    density += -0.5 * ((p["phi"][one] - p["phi"][two]) ** 2).sum() + N(p["phi"].sum(), 0, 0.001 * 4)
-    effect = np.sqrt(1 - p["rho"]) * p["theta"] + np.sqrt(p["rho"] / 0.6) * p["phi"]
-    rate = np.array(AREAS["exposure"]) * np.exp(p["beta0"] + p["sigma"] * effect)
-    return {}, density + stats.poisson.logpmf(z["y"], rate[z["area"] - 1]).sum(), 0.0
-
-
 INPUTS = {"u": table(8, 2), "states": 3}
 
 
@@ -111,35 +85,6 @@ def iohmm(p, z):
     return {}, prior + special.logsumexp(alpha), 0.0
 
 
-VOTES = {"regions": (1, 2, 2, 3), "years": 5, "observed": 4}
-
-
-def votes(p, z):
-    region, t = np.array(VOTES["regions"]) - 1, np.arange(5.0)
-    variance = 17 * p["prop_var"] * p["tot_var"]
-
-    def process(unit, long, short):
-        covariance = 1e-6 * np.eye(5)
-        for kind, v in (("long", long), ("short", short)):
-            length = p[f"length_GP_{unit}_{kind}"]
-            covariance += v * np.exp(-((t[:, None] - t) ** 2) / (2 * length**2))
-        return np.linalg.cholesky(covariance) @ p[f"GP_{unit}_std"]
-
-    by_region, by_state = process("region", *variance[[12, 14]]), process("state", *variance[[13, 15]])
-    s, year = z["state"] - 1, z["year"] - 1
-    r = region[s]
-    mean = p["mu"] + np.sqrt(variance[0]) * p["year_std"][year] + np.sqrt(variance[2 + r]) * p["state_std"][s]
-    mean += np.sqrt(variance[1]) * p["region_std"][r] + by_region[year, r] + by_state[year, s]
-    density = N(z["y"], mean, np.sqrt(variance[16])).sum() + N(p["mu"], 0.5, 0.5)
-    density += stats.gamma.logpdf(p["tot_var"], 3, scale=1 / 3) + np.log(p["prop_var"]).sum()
-    density += sum(N(p[k]).sum() for k in ("GP_region_std", "GP_state_std", "year_std", "state_std", "region_std"))
-    for kind, scale in (("long", 8), ("short", 3)):
-        density += stats.weibull_min.logpdf(
-            [p[f"length_GP_{u}_{kind}"] for u in ("region", "state")], 30, 0, scale
-        ).sum()
-    return {}, density, 0.0
-
-
 MONTHS = {"x": tuple(RNG.normal(size=24)), "w": (0.0,) * 14 + (1.0,) * 10, "low": 5.0, "high": 8.0}
 
 
@@ -155,15 +100,12 @@ def months(p, z):
 
 ORACLES = {
     "iohmm_reg": (iohmm, INPUTS),
-    "hierarchical_gp": (votes, VOTES),
     "state_space_stochastic_level_stochastic_seasonal": (months, MONTHS),
     "accel_gp": (motorcycle(gp_mean), GP),
     "accel_splines": (motorcycle(spline_mean), SPLINES),
-    "losscurve_sislob": (losscurve, LOSSES),
     "prophet": (prophet, TREND),
-    "bym2_offset_only": (bym2, AREAS),
 }
-QUICK = {"bym2_offset_only"}
+QUICK = {"prophet"}
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])

@@ -31,7 +31,7 @@ def test_records_that_are_no_images_are_intervals(found, tmp_path):
     assert (tmp_path / "fields.png").exists()
     alone = found.plot(ax=left.figure.add_subplot())
     assert [len(ax.get_yticks()) for ax in alone] == [12]
-    with pytest.raises(BayesreconError, match="12 fields are not an image of 5 by 5"):
+    with pytest.raises(BayesreconError, match="12 values are not an image of 5 by 5"):
         found.plot(shape=(5, 5))
     with pytest.raises(BayesreconError, match="must end in"):
         found.plot(path=tmp_path / "fields.gif")

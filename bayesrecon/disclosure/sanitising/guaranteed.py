@@ -45,11 +45,11 @@ from bayesrecon.disclosure.sanitising.public_features import (
 from bayesrecon.disclosure.sanitising.random_streams import public_stream
 from bayesrecon.domains import Field
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Parameter, Params, Progress, PseudoData, Records, entry, simulated
+from bayesrecon.model import Model, Parameter, Params, Progress, PseudoData, Records, simulated
 from bayesrecon.releases import GuaranteedDraws
 from bayesrecon.results.mechanism import Mechanism
 from bayesrecon.results.plan import Price
-from bayesrecon.results.sanitised import Guaranteed, summaries
+from bayesrecon.results.sanitised import Guaranteed, entries_of, summaries
 
 # A posterior that knows its noise for likelihoods that are not of finite rank: logistic and Poisson regressions.
 #
@@ -398,15 +398,9 @@ def result_of(model: Model, theta: np.ndarray, divergences: int, mechanism: Mech
         warnings.append("few effective draws (below 400); more draws cost no privacy")
     if asked.epsilon > LARGE_EPSILON:
         warnings.append(f"epsilon={asked.epsilon:g} guarantees hardly anything; it is usually at most 10")
-    params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(flat).items()}
-    values = {
-        entry(p.name, index): params[p.name][(slice(None), *index)]
-        for p in model.parameters
-        for index in np.ndindex(p.shape)
-    }
     weights, name = np.full(len(flat), 1 / len(flat)), f"{model.name}, with a guarantee"
     release = GuaranteedDraws(flat, model, weights, chain, name=name, mechanism=mechanism.to_json())
-    means, deviations = summaries(values)
+    means, deviations = summaries(entries_of(model, flat))
     result = Guaranteed(model.name, mechanism, len(flat), means, deviations, warnings=tuple(warnings))
     return result.having(release)
 

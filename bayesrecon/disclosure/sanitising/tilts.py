@@ -28,7 +28,7 @@ measure
 has exactly this distribution at all ranks. No direction has to be truncated.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -47,7 +47,10 @@ from bayesrecon.running.draws_on_disk import Stored, as_rows
 _RECORDS = 1024  # M: many times the number of directions that a few thousand draws resolve
 _DRAWS = 4096  # largest number of draws for variances, which then have an error of two per cent
 _AT_ONCE = 2**22  # log likelihoods per block
-_SMALLEST = 1e-12  # eigenvalues below this share of the largest are rounding
+_RESPONSES = 32  # predicted responses per record: enough for the covariance to 25 % and the bits to 10 %
+_SMALLEST, _SMALLEST_CARRIED = 1e-12, 1e-9  # eigenvalues below this share of the largest are rounding
+
+Predict = Callable[[np.random.Generator, Records], Records]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +130,8 @@ class TiltDistribution:
             units: `(R,)` unit of each record, numbered from 0 to U - 1. If given, all records of a unit are taken
                 together, and the result is `(U,)`.
         """
-        nonzero = self.scatters > _SMALLEST * self.scatters[-1]
-        features = self.multiple * (self.values @ self.vectors[:, nonzero]) / np.sqrt(self.scatters[nonzero])
-        noise, shifts = self.variances[nonzero] + 1 / draws, []
+        features, variances = self._directions(_SMALLEST)
+        noise, shifts = variances + 1 / draws, []
         for block, starts in unit_blocks(records, len(self.theta), units):
             values = _centred(self.model, self.theta, block)
             values = values if units is None else np.add.reduceat(values, starts, axis=1)
@@ -137,6 +139,49 @@ class TiltDistribution:
             outside = np.maximum((values**2).mean(axis=0) - (signals**2).sum(axis=0), 0.0)
             shifts.append(np.sqrt((signals**2 / noise[:, None]).sum(axis=0) + draws * outside))
         return np.concatenate(shifts)
+
+    def bits(
+        self, records: Records, predict: Predict, draws: float, original_draws: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Upper limits on the bits of each record's response in T tilted draws and in the original ones, each `(R,)`.
+
+        The attacker knows all other records, and all fields of this record except its response y, which has the
+        posterior predictive distribution. Of `l(., (x, y))`, the attacker sees what `shift` says. Let S be the
+        covariance of this signal and C that of the noise. No signal of covariance S carries more bits than a normal
+        one, so `log2 det(1 + S^(1/2) C^-1 S^(1/2)) / 2` is an upper limit, as far as the noise is normal.
+
+        Args:
+            draws: T.
+            original_draws: effective number of original draws.
+        """
+        rng = np.random.default_rng(0)
+        features, variances = self._directions(_SMALLEST_CARRIED)
+        tilted, original = variances + 1 / draws, np.full(len(variances), 1 / original_draws)
+        rows = []
+        for i in range(len(next(iter(records.values())))):
+            copies = {k: np.repeat(np.asarray(v)[i : i + 1], _RESPONSES, axis=0) for k, v in records.items()}
+            values = _centred(self.model, self.theta, predict(rng, copies))
+            # The expected value carries no information about the response.
+            values = values - values.mean(axis=1, keepdims=True)
+            signals = features.T @ values / len(values)
+            outside = values.T @ values / len(values) - signals.T @ signals
+            noises = (tilted, draws), (original, original_draws)
+            rows.append([_carried(signals, outside, noise, size) for noise, size in noises])
+        bits = np.array(rows).reshape(-1, 2)
+        return bits[:, 0], bits[:, 1]
+
+    def _directions(self, smallest: float) -> tuple[np.ndarray, np.ndarray]:
+        """The whitened directions f_i `(T, p)` of at least this share of the largest scatter, and their c_i `(p,)`."""
+        nonzero = self.scatters > smallest * self.scatters[-1]
+        features = self.multiple * (self.values @ self.vectors[:, nonzero]) / np.sqrt(self.scatters[nonzero])
+        return features, self.variances[nonzero]
+
+
+def _carried(signals: np.ndarray, outside: np.ndarray, noise: np.ndarray, draws: float) -> float:
+    """Bits about one record's response, from the signals `(p, J)` of its J possible values in the whitened directions,
+    and the covariance `(J, J)` of the signals outside them."""
+    gram = signals.T @ (signals / noise[:, None]) + draws * outside
+    return float(0.5 * np.log2(1 + np.maximum(np.linalg.eigvalsh(gram), 0.0) / signals.shape[1]).sum())
 
 
 def count_of(rows: Sequence[Row]) -> float | None:

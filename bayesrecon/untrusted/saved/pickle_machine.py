@@ -19,6 +19,29 @@ _CONSTANTS = frozenset(
      "BINUNICODE8", "FLOAT", "BINFLOAT")
 )  # fmt: skip
 
+_NEW: dict[str, Callable[[], object]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_DICT": Pairs,
+    "EMPTY_SET": Group,
+    "NEXT_BUFFER": lambda: Elsewhere("a buffer outside the pickle"),
+}
+"""What opcodes without arguments put on the stack."""
+
+_COLLECTED: dict[str, Callable[[list[object]], object]] = {
+    "LIST": list,
+    "TUPLE": tuple,
+    "DICT": lambda values: Pairs(_paired(values)),
+    "FROZENSET": Group,
+}
+"""What opcodes make of the items above the topmost mark."""
+
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_IGNORED = ("PROTO", "FRAME")  # opcodes are the same in all protocols, and frames only help to read ahead
+
 Resolve = Callable[[object], object]
 """A function from a persistent id to its object; None if it is unknown."""
 
@@ -91,7 +114,14 @@ class Machine:
                     self.odd += len(self._ends - {position + 1})
                     self.discarded += [*self._stack, *(item for stack in self._below for item in stack)]
                     return root
-                else:
+                elif name in _NEW:
+                    self._stack.append(_NEW[name]())
+                elif name in _COLLECTED:
+                    values = self._marked()
+                    self._stack.append(_COLLECTED[name](values))
+                elif name in _TUPLES:
+                    self._last(_TUPLES[name])
+                elif name not in _IGNORED:
                     self._do[name](argument)
         except Unreadable:
             raise
@@ -121,22 +151,6 @@ class Machine:
     def _dup(self, _: object) -> None:
         self._stack.append(self._stack[-1])
 
-    def _none(self, _: object) -> None:
-        self._stack.append(None)
-
-    def _newtrue(self, _: object) -> None:
-        self._stack.append(True)
-
-    def _newfalse(self, _: object) -> None:
-        self._stack.append(False)
-
-    def _empty_list(self, _: object) -> None:
-        self._stack.append([])
-
-    def _list(self, _: object) -> None:
-        values = self._marked()
-        self._stack.append(values)
-
     def _append(self, _: object) -> None:
         value = self._stack.pop()
         self._add(self._stack[-1], [value])
@@ -157,33 +171,10 @@ class Machine:
         else:
             raise Unreadable(f"something is appended to a {type(target).__name__}")
 
-    def _empty_tuple(self, _: object) -> None:
-        self._stack.append(())
-
-    def _tuple(self, _: object) -> None:
-        values = tuple(self._marked())
-        self._stack.append(values)
-
-    def _tuple1(self, _: object) -> None:
-        self._stack[-1:] = [(self._stack[-1],)]
-
-    def _tuple2(self, _: object) -> None:
-        self._last(2)
-
-    def _tuple3(self, _: object) -> None:
-        self._last(3)
-
     def _last(self, count: int) -> None:
         if len(self._stack) < count:
             raise Unreadable("a tuple of more items than the stack has")
         self._stack[-count:] = [tuple(self._stack[-count:])]
-
-    def _empty_dict(self, _: object) -> None:
-        self._stack.append(Pairs())
-
-    def _dict(self, _: object) -> None:
-        found = Pairs(_paired(self._marked()))
-        self._stack.append(found)
 
     def _setitem(self, _: object) -> None:
         value, key = self._stack.pop(), self._stack.pop()
@@ -198,13 +189,6 @@ class Machine:
         if not isinstance(target, Made | Pairs):
             raise Unreadable(f"a key is set in a {type(target).__name__}")
         target.pairs += pairs
-
-    def _empty_set(self, _: object) -> None:
-        self._stack.append(Group())
-
-    def _frozenset(self, _: object) -> None:
-        found = Group(self._marked())
-        self._stack.append(found)
 
     def _get(self, index: int) -> None:
         self._stack.append(self._memo[index])
@@ -287,18 +271,9 @@ class Machine:
 
     _ext2 = _ext4 = _ext1
 
-    def _next_buffer(self, _: object) -> None:
-        self._stack.append(Elsewhere("a buffer outside the pickle"))
-
     def _readonly_buffer(self, _: object) -> None:
         if not self._stack:
             raise Unreadable("no buffer to make read-only")
-
-    def _proto(self, _: object) -> None:
-        """Do nothing: opcodes are the same in all protocols."""
-
-    def _frame(self, _: object) -> None:
-        """Do nothing: frames only help to read ahead."""
 
 
 def _widths(number: str) -> set[int]:
@@ -317,4 +292,6 @@ def _paired(values: list[object]) -> list[tuple[object, object]]:
     return list(zip(values[::2], values[1::2], strict=True))
 
 
-_HANDLED = frozenset(op.name for op in pickletools.opcodes) - _CONSTANTS - {"STOP"}
+_HANDLED = (
+    frozenset(op.name for op in pickletools.opcodes) - _CONSTANTS - {"STOP", *_NEW, *_COLLECTED, *_TUPLES, *_IGNORED}
+)
