@@ -13,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.models.stan.frame import Term
-from bayesrecon.models.stan.record_term import Parts
+from bayesrecon.models.stan.record_term import Parts, Start
 
 POINTS = 5
 RECORDS = 3
@@ -54,10 +54,12 @@ def _possible(parts: Parts, model: Model, terms: Terms, seed: int) -> list[Recor
     """Records that are possible under the model: drawn at random, few data of several fields belong together."""
     theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
     chosen: list[dict[int, Records]] = [{} for _ in parts.kinds]
-    wanted = [kind.units if kind.unit else RECORDS if kind.count else 1 for kind in parts.kinds]
+    wanted = [
+        kind.units if kind.unit else 1 if kind.count is None or isinstance(kind, Start) else RECORDS
+        for kind in parts.kinds
+    ]
     for iteration in range(POOLS):
-        rng = np.random.default_rng(seed + 100 * iteration)
-        pools = [kind.blank(POOL, rng) for kind in parts.kinds]
+        pools = [kind.blank(POOL, np.random.default_rng(seed + 100 * iteration)) for kind in parts.kinds]
         values, slopes = (np.asarray(a) for a in terms(theta, _on_device(parts.joined(pools))))
         finite = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
         if (np.isfinite(values) & ~finite).any() and iteration == POOLS - 1:

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.arrays import Array
-from bayesrecon.domains import BINARY, REAL, Domain
+from bayesrecon.domains import BINARY, REAL, Domain, RecordKind
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Params, Records
 from bayesrecon.models.inspection import typical_values
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import StanMachine
+from bayesrecon.models.stan.machine import StanMachine, in_order
 from bayesrecon.models.stan.needs import computing, pruned, tainted_names
 from bayesrecon.models.stan.posterior import declarations, machine_of, transform_data, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, consolidated, number
@@ -146,6 +146,10 @@ def _solve(size: tree.Expression, value: int, defined: Mapping[str, tree.Express
     return None
 
 
+class MissingConstantsError(BayesreconError):
+    """Data that are no fields have no value."""
+
+
 def constants_of(
     machine: StanMachine,
     fields: Mapping[str, RecordField],
@@ -184,7 +188,7 @@ def constants_of(
     if missing:
         listed = ", ".join(missing)
         example = ", ".join(f'"{name}": ...' for name in missing[:2])
-        raise BayesreconError(
+        raise MissingConstantsError(
             f"{program.name}: neither the record nor the draws determine {listed}: pass constants={{{example}}} "
             "(--constants FILE.json)"
         )
@@ -286,6 +290,7 @@ class RecordsOf:
         lag: how many values before its own the term of a record needs, in a series.
         places: the column that a field is taken from, and how many places back.
         domains: of the columns.
+        starts: whether the first values of a series have a term of their own.
     """
 
     count: str | None
@@ -298,6 +303,7 @@ class RecordsOf:
     domains: Mapping[str, Field]
     places: Mapping[str, tuple[str, int]]
     lag: int = 0
+    starts: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -310,7 +316,7 @@ class RecordsOf:
         result = {f: columns[name][self.lag - back : length - back] for f, (name, back) in self.places.items()}
         return {self.unit: np.arange(length) % self.units + 1, **result} if self.unit else result
 
-    def _column(self, name: str, batch: Records, rows: int, xp: ModuleType) -> Array:
+    def column(self, name: str, batch: Records, rows: int, before: Frame, xp: ModuleType) -> Array:
         """The column that records in order are windows of; values that none of them depends on are typical."""
         fields = {back: f for f, (column, back) in self.places.items() if column == name}
         if not self.lag:
@@ -318,19 +324,29 @@ class RecordsOf:
         shape = self.domains[name].shape
         filler = xp.asarray(typical(self.domains[name]))
         first = [batch[fields[back]][:1] if back in fields else filler[None] for back in range(self.lag, 0, -1)]
+        if name in before and self.lag == before[str(self.count)].a:
+            first = [xp.moveaxis(xp.asarray(before[name].a), {**self.columns, **self.cut}[name].axis, 0)]
         last = batch[fields[0]] if 0 in fields else xp.broadcast_to(filler, (rows, *shape))
         return xp.concatenate([*(first if rows else []), last])
 
-    def data(self, batch: Records, xp: ModuleType, tainted: bool) -> Frame:
-        """The variables of the data that hold records in order."""
+    def data(self, batch: Records, before: Frame, xp: ModuleType, tainted: bool, short: int = 0) -> Frame:
+        """The variables of the data that hold records in order.
+
+        Args:
+            before: what holds the first values of a series.
+            short: how many of the last values are left out.
+        """
         frame: Frame = {}
         rows = len(next(iter(batch.values())))
+        if not rows and self.count in before:
+            return frame
+        wholes = {n: self.column(n, batch, rows, before, xp) for n in (*self.columns, *self.cut)}
         if self.count is not None:
             # With parameters of their own, records are as many as there are: a public number.
-            length = rows + self.lag if rows else 0
+            length = len(next(iter(wholes.values()))) - short
             frame[self.count] = V("int", length, 0, tainted and self.unit is None)
         for name, column in {**self.columns, **self.cut}.items():
-            values = xp.moveaxis(self._column(name, batch, rows, xp), 0, column.axis)
+            values = xp.moveaxis(wholes[name][: len(wholes[name]) - short], 0, column.axis)
             if not column.follows:
                 values = values[0] if np.ndim(values[0]) or xp is jnp else values[0].item()
             base = SPECIAL.get(column.node.type.base, column.node.type.base)
@@ -343,8 +359,20 @@ class RecordsOf:
         size = count + self.lag if count else 0
         columns = {k: _drawn(f.domain, rng, (size, *f.shape)) for k, f in self.domains.items()}
         if not count:
-            return {f: columns[name] for f, (name, _) in self.places.items()}
+            return {f: columns[name].reshape(0, *self.domains[name].shape) for f, (name, _) in self.places.items()}
         return self.windows(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Start(RecordsOf):
+    """The first values of a series, one record."""
+
+    def windows(self, columns: Mapping[str, Array]) -> Records:
+        return {field: columns[name][None, : self.lag] for field, (name, _) in self.places.items()}
+
+    def column(self, name: str, batch: Records, rows: int, before: Frame, xp: ModuleType) -> Array:
+        field = next(f for f, (column, _) in self.places.items() if column == name)
+        return batch[field][0] if rows else batch[field].reshape(0, *self.domains[name].shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,21 +440,21 @@ class Parts:
                 result[name] = np.concatenate(parts)
         return result
 
-    def frame_of(self, batches: Sequence[Records], xp: ModuleType, only: int | None = None) -> Frame:
+    def frame_of(self, batches: Sequence[Records], xp: ModuleType, only: int | None = None, short: int = 0) -> Frame:
         """Data and transformed data of records by kind; the target depends on all of them, or on those of one kind."""
-        frame = dict(self.constants)
+        data: Frame = {}
         for i, (kind, batch) in enumerate(zip(self.kinds, batches, strict=True)):
-            frame |= kind.data(batch, xp, only is None or only == i)
-        return transform_data(self.machine, frame)
+            data |= kind.data(batch, data, xp, only is None or only == i, short if only == i else 0)
+        return transform_data(self.machine, self.constants | data)
 
-    def one(self, record: Records, at: int, xp: ModuleType) -> Frame:
+    def one(self, record: Records, at: int, xp: ModuleType, short: int = 0) -> Frame:
         """As `frame_of` of one record of a kind."""
         rng = np.random.default_rng(0)
         batches = [
             {k: xp.asarray(record[k])[None] for k in kind.names} if i == at else kind.blank(int(bool(kind.unit)), rng)
             for i, kind in enumerate(self.kinds)
         ]
-        return self.frame_of(batches, xp, at)
+        return self.frame_of(batches, xp, at, short)
 
     def field_of(self, name: str, value: V, like: Array) -> jax.Array:
         """The field of one record, of the type of `like`, that a variable of the program holds."""
@@ -443,16 +471,18 @@ class Parts:
         return run
 
     def run_record(
-        self, params: Params, record: Records, at: int = 0, machine: StanMachine | None = None, run: Run | None = None
-    ) -> tuple[Frame, Run]:
+        self, params: Params, record: Records, at: int = 0, machine: StanMachine | None = None, run: Run | None = None,
+        short: int = 0,
+    ) -> tuple[Frame, Run]:  # fmt: skip
         """The run on one record, and its variables: what of it is tainted is the record's term.
 
         Args:
             at: the kind of the record.
             machine: another one that runs it.
             run: what it has done already.
+            short: how many of the last values of a window are left out.
         """
-        kind, frame = self.kinds[at], self.one(record, at, jnp)
+        kind, frame = self.kinds[at], self.one(record, at, jnp, short)
         values, _ = self.coordinates.values(params)
         for place in self.coordinates.places:
             v = values[place.name]
@@ -472,7 +502,10 @@ class Parts:
 
     def log_lik(self, params: Params, record: Records) -> jax.Array:
         def term(record: Records, at: int) -> jax.Array:
-            return jnp.asarray(self.run_record(params, record, at)[1].total(True), float)
+            total = self.run_record(params, record, at)[1].total(True)
+            if self.kinds[at].starts:
+                total = total - self.run_record(params, record, at, short=1)[1].total(True)
+            return jnp.asarray(total, float)
 
         if self.tag is None:
             return term(record, 0)
@@ -491,43 +524,95 @@ class Parts:
 
     def blank(self, count: int, seed: int) -> list[Records]:
         """So many records of each kind, or one for each unit."""
-        rng = np.random.default_rng(seed)
-        return [kind.blank(1 if kind.unit else count, rng) for kind in self.kinds]
+        return [kind.blank(1 if kind.unit else count, np.random.default_rng(seed)) for kind in self.kinds]
 
 
 LONGEST_LAG = 13
 """Values back that are looked for in a series: a year of months, and one more."""
 
+_ALIKE = 1e-9  # relative, of sums of terms
+
 
 def windowed(parts: Parts) -> Parts | None:
-    """The program cut into windows of its series, for the shortest ones over which the likelihood is a product."""
+    """The program cut into windows of its series, for the shortest ones over which the likelihood is a product.
+
+    The first values may have a term of their own, as in `y[1] ~ normal(0, 1)`: they are a record of another kind. A
+    window then adds what its last value changes.
+    """
     (kind,) = parts.kinds
     if kind.unit or kind.count is None:
         return None
-    rng = np.random.default_rng(0)
-    here, there = (
-        {p.name: p.transform(jnp.asarray(rng.normal(size=p.free_shape) * 0.3)) for p in parts.coordinates.parameters}
-        for _ in range(2)
+    rng, program = np.random.default_rng(0), parts.machine.program
+    in_order_parts = replace(parts, machine=StanMachine(program, parts.machine.higher, in_order))
+    here, there, elsewhere = (
+        {p.name: p.transform(jnp.asarray(rng.normal(size=p.free_shape))) for p in parts.coordinates.parameters}
+        for _ in range(3)
     )
+
+    def target(columns: Mapping[str, np.ndarray], params: Params = here) -> float:
+        return float(in_order_parts.run_joint(params, [dict(columns)]).total(True))
+
+    drawn = kind.blank(2 * LONGEST_LAG + 4, np.random.default_rng(1))
+    series, other = ({k: v[i::2] for k, v in drawn.items()} for i in range(2))
+
+    def with_ends(first: bool, last: bool) -> dict[str, np.ndarray]:
+        begin, end = (other if first else series), (other if last else series)
+        return {k: np.concatenate([begin[k][:1], v[1:-1], end[k][-1:]]) for k, v in series.items()}
+
+    for params in (here, there, elsewhere):
+        ends = [target(with_ends(first, last), params) for first in (False, True) for last in (False, True)]
+        if not abs(ends[0] + ends[3] - ends[1] - ends[2]) <= 1e-13 * sum(map(abs, ends)):
+            return None  # the first and the last value belong to one term
+
+    def part(low: int, high: int, columns: Mapping[str, np.ndarray] = series) -> dict[str, np.ndarray]:
+        return {k: v[low:high] for k, v in columns.items()}
+
+    def last_term(window: Mapping[str, np.ndarray], params: Params = here) -> float:
+        return target(window, params) - target({k: v[:-1] for k, v in window.items()}, params)
+
     for lag in range(1, LONGEST_LAG + 1):
-        places = {_lagged(name, back): (name, back) for name in kind.domains for back in range(lag, -1, -1)}
-        fields = {field: parts.fields[name] for field, (name, _) in places.items()}
-        one = replace(kind, lag=lag, places=places)
-        whole = replace(parts, kinds=(one,), fields=fields)
-        batch = one.blank(3, np.random.default_rng(1))
-        rows = [{k: v[n] for k, v in batch.items()} for n in range(3)]
-        joint = float(whole.run_joint(here, [batch]).total(True))
-        terms = [float(whole.log_lik(here, row)) for row in rows]
-        moved = float(whole.log_lik(there, rows[0]))
-        if not np.isfinite([joint, *terms, moved]).all() or moved == terms[0]:
+        try:
+            window = part(2, lag + 3)
+            added, moved = last_term(window), last_term(window, there)
+            if moved == added or not _same(last_term(part(0, lag + 3)), added):
+                continue
+            starts = not _same(target(part(0, lag)), 0.0) and target(part(0, lag)) != target(part(0, lag), there)
+        except BayesreconError:  # an index beyond the end
             continue
-        if abs(joint - sum(terms)) > 1e-8 * (1 + sum(map(abs, terms))):
-            continue
-        others = [{**rows[0], k: rows[2][k]} for k in places]
-        seen = [k for k, row in zip(places, others, strict=True) if float(whole.log_lik(here, row)) != terms[0]]
-        used = {k: places[k] for k in sorted(seen, key=lambda k: places[k][1])}
-        return replace(parts, kinds=(replace(one, places=used),), fields={k: fields[k] for k in used})
+        places = {}
+        for back in range(lag + 1):
+            for name in kind.domains:
+                others = ({**window, name: window[name].copy()} for _ in range(_PROBED))
+                for n, changed in enumerate(others):
+                    changed[name][lag - back] = other[name][n]
+                    if last_term(changed) != added:
+                        places[_lagged(name, back)] = (name, back)
+                        break
+        return _of_windows(parts, kind, lag, places, starts)
     return None
+
+
+def _same(a: float, b: float, *parts: float) -> bool:
+    return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b) + sum(map(abs, parts)))
+
+
+def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tuple[str, int]], starts: bool) -> Parts:
+    fields = {field: parts.fields[name] for field, (name, _) in places.items()}
+    one = replace(kind, lag=lag, places=places, starts=starts)
+    if not starts:
+        return replace(parts, kinds=(one,), fields=fields)
+    tag = "kind"
+    while tag in fields:
+        tag += "_"
+    start, own = RecordKind(tag, 1.0, "start"), RecordKind(tag, 2.0, str(kind.count))
+    firsts = {f"{name}_first": name for name in kind.domains}
+    described = {
+        tag: Field((), Domain("levels", levels=(1.0, 2.0))),
+        **{f: Field((lag, *parts.fields[name].shape), parts.fields[name].domain, start) for f, name in firsts.items()},
+        **{name: replace(field, kind=own) for name, field in fields.items()},
+    }
+    begin = Start(**{**vars(kind), "lag": lag, "places": {f: (name, 0) for f, name in firsts.items()}})
+    return replace(parts, kinds=(begin, one), fields=described, tag=tag)
 
 
 def _lagged(name: str, back: int) -> str:
@@ -624,6 +709,9 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Records], Array], f
     """Totals that such columns satisfy whatever the data: of centred ones the sum is zero, of standardised ones the sum
     of squares is the number of records less one, times the square of the scale."""
     result: dict[str, tuple[Callable[[Records], Array], float]] = {}
+    for at, kind in enumerate(parts.kinds if parts.tag else (), 1):
+        if kind.unit or isinstance(kind, Start):  # there are as many as draws show
+            result[f"number of kind {at}"] = (_is_kind(str(parts.tag), at), float(kind.units or 1))
     if not parts.cut or len(parts.kinds) > 1 or parts.unit:
         return result
     raw = _raw_frames(parts)
@@ -639,6 +727,10 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Records], Array], f
             if spread[0] > 0 and all(abs(s - spread[0]) <= 1e-9 * spread[0] for s in spread):
                 result[f"sum({label}^2) / {spread[0]:g} - n"] = (_square(name, i, spread[0]), -1.0)
     return result
+
+
+def _is_kind(tag: str, at: int) -> Callable[[Records], Array]:
+    return lambda record: jnp.where(jnp.round(jnp.asarray(record[tag])) == at, 1.0, 0.0)
 
 
 def _entry(name: str, i: int) -> Callable[[Records], Array]:
@@ -675,6 +767,7 @@ def counts_to_try(program: tree.Program, stated: Collection[str], record: str | 
     """
     small, of_log_lik = pruned(program), _count(program)
     possible = sorted(counts(small), key=lambda count: count != of_log_lik)
+    possible = [count for count in possible if columns(small, count) is not None] or possible
     if record == "all" or (record is None and not possible):
         return ((),)
     if record is not None:

@@ -147,6 +147,8 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, jax.A
         count = len(next(iter(records.values())))
         return jax.vmap(simulate_record, (None, 0, 0))(params, records, jax.random.split(key, count))
 
+    if any(kind.starts for kind in parts.kinds):
+        return None
     try:
         blank = {k: jnp.asarray(v) for k, v in parts.joined(parts.blank(1, 0)).items()}
         jax.eval_shape(simulate, params, blank, jax.random.key(0))

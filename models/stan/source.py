@@ -32,10 +32,12 @@ from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import (
+    MissingConstantsError,
     NeedsAllRecordsError,
     Parts,
     RecordField,
     RecordsOf,
+    Start,
     columns,
     constants_of,
     counted_numbers,
@@ -217,11 +219,33 @@ def _model_of_count(
             error = error or refused
     for counts in tried:
         if len(counts) == 1 and (parts := _series(program, counts, stated, sizes, domain)) is not None:
-            return _model(program, parts, stated, sizes)
+            with suppress(CoupledError):
+                return _model(program, parts, stated, sizes)
     assert error is not None
-    if isinstance(error, CoupledError) and tried != ((),):
+    if isinstance(error, MissingConstantsError):
+        raise error
+    if isinstance(error, CoupledError) or _runs_as_one(program, tried, stated, sizes):
         raise CoupledError(f"{error}; {ALL_ONE}") from None
     raise error
+
+
+def _runs_as_one(
+    program: tree.Program, tried: tuple[tuple[str, ...], ...], stated: dict[str, npt.ArrayLike],
+    sizes: dict[str, tuple[int, ...]],
+) -> bool:  # fmt: skip
+    """Whether a program that cannot be cut into records runs on all data as one."""
+    counts = {count: _SEVERAL for names in tried for count in names}
+    try:
+        parts = _parts(program, (), {**counts, **implied_sizes(program, sizes), **stated}, sizes, None, {})
+        params = {p.name: p.transform(jnp.zeros(p.free_shape)) for p in parts.coordinates.parameters}
+        parts.run_joint(params, parts.blank(1, 0))
+    except BayesreconError:
+        return False
+    return bool(counts)
+
+
+_SEVERAL = 12
+"""Values of each count of a program that is tried on all data as one record."""
 
 
 ALL_ONE = (
@@ -451,6 +475,7 @@ def _record_notes(parts: Parts) -> tuple[str, ...]:
     notes = []
     for kind in parts.kinds:
         rows = f"windows of a series of {kind.count} values" if kind.lag else f"{kind.count} records"
+        rows = f"the first values of a series of {kind.count}" if isinstance(kind, Start) else rows
         notes.append(Note(f"{parts.name}: the data are {rows} with the fields {', '.join(kind.names)}"))
         if kind.unit:
             notes.append(
