@@ -13,7 +13,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.models.stan.frame import Term
-from bayesrecon.models.stan.record_term import Parts, Start
+from bayesrecon.models.stan.record_term import CoupledError, Parts, Start
 
 POINTS = 5
 RECORDS = 3
@@ -28,10 +28,6 @@ Terms = Callable[[Array, Records], tuple[Array, Array]]
 
 Separate = Callable[[Array], tuple[Array, Array, Array, Array]]
 """Free coordinates -> prior, terms `(n,)`, gradient of the prior `(d,)`, and of the terms `(n, d)`."""
-
-
-class CoupledError(BayesreconError):
-    """The likelihood is no product over the records."""
 
 
 def check(parts: Parts, model: Model) -> None:

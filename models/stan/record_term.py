@@ -18,7 +18,7 @@ from bayesrecon.model import Field, Model, Params, Records
 from bayesrecon.models.inspection import typical_values
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
-from bayesrecon.models.stan.frame import Frame, Run
+from bayesrecon.models.stan.frame import STEPS, Frame, Run
 from bayesrecon.models.stan.machine import StanMachine, in_order
 from bayesrecon.models.stan.needs import computing, pruned, tainted_names
 from bayesrecon.models.stan.posterior import declarations, machine_of, transform_data, value_of
@@ -531,6 +531,7 @@ LONGEST_LAG = 13
 """Values back that are looked for in a series: a year of months, and one more."""
 
 _ALIKE = 1e-9  # relative, of sums of terms
+_MOST_STEPS = STEPS // 4  # of all runs that look for windows: twice what a dozen lags take
 
 
 def windowed(parts: Parts) -> Parts | None:
@@ -549,8 +550,14 @@ def windowed(parts: Parts) -> Parts | None:
         for _ in range(3)
     )
 
+    spent = 0
+
     def target(columns: Mapping[str, np.ndarray], params: Params = here) -> float:
-        return float(in_order_parts.run_joint(params, [dict(columns)]).total(True))
+        nonlocal spent
+        run = in_order_parts.run_joint(params, [dict(columns)])
+        if (spent := spent + run.steps) > _MOST_STEPS:
+            raise CoupledError(f"{parts.name}: no short windows of a series were found")
+        return float(run.total(True))
 
     drawn = kind.blank(2 * LONGEST_LAG + 4, np.random.default_rng(1))
     series, other = ({k: v[i::2] for k, v in drawn.items()} for i in range(2))
@@ -577,6 +584,8 @@ def windowed(parts: Parts) -> Parts | None:
             if moved == added or not _same(last_term(part(0, lag + 3)), added):
                 continue
             starts = not _same(target(part(0, lag)), 0.0) and target(part(0, lag)) != target(part(0, lag), there)
+        except CoupledError:
+            raise
         except BayesreconError:  # an index beyond the end
             continue
         places = {}
@@ -646,6 +655,10 @@ def record_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, 
 
 
 # Transformed data that one record does not determine: columns centred by their own mean, and the like.
+
+
+class CoupledError(BayesreconError):
+    """The likelihood is no product over the records."""
 
 
 class NeedsAllRecordsError(BayesreconError):

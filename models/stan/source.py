@@ -19,7 +19,7 @@ from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.acceptance import CoupledError, check
+from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.density_visitor import DensityVisitor
@@ -32,6 +32,7 @@ from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import (
+    CoupledError,
     MissingConstantsError,
     NeedsAllRecordsError,
     Parts,
@@ -222,7 +223,7 @@ def _model_of_count(
             with suppress(CoupledError):
                 return _model(program, parts, stated, sizes)
     assert error is not None
-    if isinstance(error, MissingConstantsError):
+    if isinstance(error, MissingConstantsError | NeedsAllRecordsError):
         raise error
     if isinstance(error, CoupledError) or _runs_as_one(program, tried, stated, sizes):
         raise CoupledError(f"{error}; {ALL_ONE}") from None
