@@ -185,11 +185,15 @@ Records = dict[str, Any]
 
 @dataclass(frozen=True)
 class RecordKind:
-    """Records of one kind, in data of several: those whose field `field` has the value `level`."""
+    """Records of one kind, in data of several: those whose field `field` has the value `level`.
+
+    Of a kind that is known to have a `single` record there are no moments.
+    """
 
     field: str
     level: float
     name: str
+    single: bool = False
 
     def has(self, records: Records) -> np.ndarray:
         """One for each record of the kind, and zero for others, `(M,)`."""

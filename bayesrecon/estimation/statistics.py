@@ -136,11 +136,11 @@ def components(
     centre: Mapping[str, np.ndarray],
     scale: Mapping[str, np.ndarray],
 ) -> list[Component]:
-    """The scalar entries of all fields that are not known. The field that tells kinds of records apart has none."""
+    """The scalar entries of all fields that are not known, but of what tells kinds apart and of single records."""
     result = []
     tags = {spec.kind.field for spec in fields.values() if spec.kind is not None}
     for name, spec in fields.items():
-        if name in known or name in tags:
+        if name in known or name in tags or (spec.kind is not None and spec.kind.single):
             continue
         for index in np.ndindex(spec.shape):
             c = np.broadcast_to(centre.get(name, 0.0), spec.shape)[index]

@@ -613,7 +613,7 @@ def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tu
     tag = "kind"
     while tag in fields:
         tag += "_"
-    start, own = RecordKind(tag, 1.0, "start"), RecordKind(tag, 2.0, str(kind.count))
+    start, own = RecordKind(tag, 1.0, "start", True), RecordKind(tag, 2.0, str(kind.count))
     firsts = {f"{name}_first": name for name in kind.domains}
     described = {
         tag: Field((), Domain("levels", levels=(1.0, 2.0))),
