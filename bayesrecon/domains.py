@@ -184,8 +184,29 @@ Records = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class RecordKind:
+    """Records of one kind, in data of several: those whose field `field` has the value `level`.
+
+    Of a kind that is known to have a `single` record there are no moments.
+    """
+
+    field: str
+    level: float
+    name: str
+    single: bool = False
+
+    def has(self, records: Records) -> np.ndarray:
+        """One for each record of the kind, and zero for others, `(M,)`."""
+        return (np.asarray(records[self.field]) == self.level).astype(float)
+
+
+@dataclass(frozen=True)
 class Field:
-    """One field of a record: its shape and the domain of its entries."""
+    """One field of a record: its shape and the domain of its entries.
+
+    A field of a `kind` matters in records of that kind only; in others it may have any value of its domain.
+    """
 
     shape: tuple[int, ...] = ()
     domain: Domain = REAL
+    kind: RecordKind | None = None

@@ -35,9 +35,10 @@ def categories(c: Component, domain: Domain) -> list[Part]:
 
 def _category(c: Component, level: float) -> Part:
     def values(records: Records) -> np.ndarray:
-        return (np.asarray(records[c.field])[(slice(None), *c.index)] == level).astype(float)
+        found = (np.asarray(records[c.field])[(slice(None), *c.index)] == level).astype(float)
+        return found if c.kind is None else found * c.kind.has(records)
 
-    return Part(f"[{c.name}={level_label(level)}]", values, ("1",))
+    return Part(f"[{c.name}={level_label(level)}]", values, (c.one,))
 
 
 def level_label(level: float) -> str:

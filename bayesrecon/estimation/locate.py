@@ -303,10 +303,12 @@ def follow_moments(
             continue
         out_of_range, shifted = False, 0.0
         for c in entries:
-            square = f"{c.name}*{c.name}"
+            square, count = f"{c.name}*{c.name}", totals[c.one]
+            if not visible[c.one] or count <= 0:
+                continue
             # Without the mean, the second moment about the present centre still tells the scale.
-            shift = totals[c.name] / totals["1"] if visible[c.name] else 0.0
-            spread = totals[square] / totals["1"] - shift**2 if visible[square] else 1.0
+            shift = totals[c.name] / count if visible[c.name] else 0.0
+            spread = totals[square] / count - shift**2 if visible[square] else 1.0
             if not (np.isfinite(shift) and np.isfinite(spread) and abs(shift) < _LARGEST_SHIFT):
                 continue
             # Shrunk no further in one pass: a field nearly constant in the data would leave no spread to look with.

@@ -132,6 +132,7 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
         domain = knowledge.fields[c.field].domain
         low, high = domain.ends
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
+        ends |= {} if c.kind is None else {f"n{c.one}": (0.0, np.inf)}
         if domain.codes:
             ends |= {f"n[{c.name}={level_label(level)}]": (0.0, np.inf) for level in domain.levels}
     return ends

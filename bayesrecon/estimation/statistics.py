@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesrecon.domains import RecordKind
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Records, entry
 
@@ -29,15 +30,22 @@ class Component:
     index: tuple[int, ...] = ()
     centre: float = 0.0
     scale: float = 1.0
+    kind: RecordKind | None = None
 
     @property
     def name(self) -> str:
         return entry(self.field, self.index)
 
+    @property
+    def one(self) -> str:
+        """The part that counts the records that have it."""
+        return "1" if self.kind is None else f"[{self.kind.name}]"
+
     def values(self, records: Records) -> Float[np.ndarray, " M"]:
         """Standardised values `(M,)`."""
         raw = np.asarray(records[self.field], float)[(slice(None), *self.index)]
-        return (raw - self.centre) / self.scale
+        values = (raw - self.centre) / self.scale
+        return values if self.kind is None else values * self.kind.has(records)
 
 
 @dataclass(frozen=True)
@@ -128,15 +136,16 @@ def components(
     centre: Mapping[str, np.ndarray],
     scale: Mapping[str, np.ndarray],
 ) -> list[Component]:
-    """The scalar entries of all fields that are not known."""
+    """The scalar entries of all fields that are not known, but of what tells kinds apart and of single records."""
     result = []
+    tags = {spec.kind.field for spec in fields.values() if spec.kind is not None}
     for name, spec in fields.items():
-        if name in known:
+        if name in known or name in tags or (spec.kind is not None and spec.kind.single):
             continue
         for index in np.ndindex(spec.shape):
             c = np.broadcast_to(centre.get(name, 0.0), spec.shape)[index]
             s = np.broadcast_to(scale.get(name, 1.0), spec.shape)[index]
-            result.append(Component(name, index, float(c), float(s)))
+            result.append(Component(name, index, float(c), float(s), spec.kind))
     return result
 
 
@@ -168,16 +177,16 @@ def ratio_of(name: str, top: str, bottom: str, centre: float, scale: float) -> S
 
 def _covariance(name: str, a: Component, b: Component, product: str) -> Statistic:
     def value(t: Mapping[str, float]) -> float:
-        return a.scale * b.scale * (t[product] / t["1"] - t[a.name] * t[b.name] / t["1"] ** 2)
+        return a.scale * b.scale * (t[product] / t[a.one] - t[a.name] * t[b.name] / t[a.one] ** 2)
 
     def gradient(t: Mapping[str, float]) -> dict[str, float]:
-        n, s = t["1"], a.scale * b.scale
-        parts = {product: s / n, "1": s * (2 * t[a.name] * t[b.name] / n - t[product]) / n**2}
+        n, s = t[a.one], a.scale * b.scale
+        parts = {product: s / n, a.one: s * (2 * t[a.name] * t[b.name] / n - t[product]) / n**2}
         for this, other in ((a, b), (b, a)):
             parts[this.name] = parts.get(this.name, 0.0) - s * t[other.name] / n**2
         return parts
 
-    names = ("1", a.name, product) if a is b else ("1", a.name, b.name, product)
+    names = (a.one, a.name, product) if a is b else (a.one, a.name, b.name, product)
     return Statistic(name, names, value, gradient)
 
 
@@ -190,36 +199,43 @@ def _product(a: Component, b: Component, product: str, instead_of: str) -> Stati
             slope[this.name] = slope.get(this.name, 0.0) + this.scale * other.centre
 
     def value(t: Mapping[str, float]) -> float:
-        return a.centre * b.centre + sum(s * t[part] for part, s in slope.items()) / t["1"]
+        return a.centre * b.centre + sum(s * t[part] for part, s in slope.items()) / t[a.one]
 
     def gradient(t: Mapping[str, float]) -> dict[str, float]:
         rest = sum(s * t[part] for part, s in slope.items())
-        return {"1": -rest / t["1"] ** 2, **{part: s / t["1"] for part, s in slope.items()}}
+        return {a.one: -rest / t[a.one] ** 2, **{part: s / t[a.one] for part, s in slope.items()}}
 
-    return Statistic(f"mean({a.name}*{b.name})", ("1", *slope), value, gradient, instead_of)
+    return Statistic(f"mean({a.name}*{b.name})", (a.one, *slope), value, gradient, instead_of)
 
 
 def moments(found: Sequence[Component], *, order: int = 2) -> Library:
-    """n, means and (order 2) population variances of the components, and covariances where they are not too many."""
+    """n, means and (order 2) population variances of the components, and covariances where they are not too many.
+
+    Each is over the records that have the components; kinds of records are counted.
+    """
     library = Library()
     library.parts["1"] = Part("1", _one)
     library.statistics.append(count_of("n", "1"))
+    for one, kind in {c.one: c.kind for c in found}.items():
+        if kind is not None:
+            library.parts[one] = Part(one, kind.has, ("1",))
+            library.statistics.append(count_of(f"n{one}", one))
     for c in found:
-        library.parts[c.name] = Part(c.name, c.values, ("1",))
-        library.statistics.append(ratio_of(f"mean({c.name})", c.name, "1", c.centre, c.scale))
+        library.parts[c.name] = Part(c.name, c.values, (c.one,))
+        library.statistics.append(ratio_of(f"mean({c.name})", c.name, c.one, c.centre, c.scale))
     if order < 2:
         return library
-    lower = ("1", *(c.name for c in found))
+    lower = {one: (one, *(c.name for c in found if c.one == one)) for one in {c.one for c in found}}
     pairs = (
         list(itertools.combinations_with_replacement(found, 2)) if len(found) <= _PAIRED else [(c, c) for c in found]
     )
-    for a, b in sorted(pairs, key=lambda pair: pair[0] is not pair[1]):
+    for a, b in sorted((p for p in pairs if p[0].kind == p[1].kind), key=lambda pair: pair[0] is not pair[1]):
         product = f"{a.name}*{b.name}"
 
         def values(records: Records, a: Component = a, b: Component = b) -> np.ndarray:
             return a.values(records) * b.values(records)
 
-        library.parts[product] = Part(product, values, lower)
+        library.parts[product] = Part(product, values, lower[a.one])
         name = f"var({a.name})" if a is b else f"cov({a.name},{b.name})"
         library.statistics.append(_covariance(name, a, b, product))
         library.statistics.append(_product(a, b, product, name))

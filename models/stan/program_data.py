@@ -12,7 +12,7 @@ from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
-from bayesrecon.models.stan.record_term import NeedsAllRecordsError, columns, possible_counts, sizes_of
+from bayesrecon.models.stan.record_term import NeedsAllRecordsError, columns, counts_to_try, sizes_of
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
 
 
@@ -44,13 +44,12 @@ def stan_data(
     program = read_program(source)
     names = {d.name for d in declarations(program.data)}
     first: BayesreconError | None = None
-    possible = possible_counts(program) if record is None else (record,)
-    for count in possible or ("all",):
-        constants = _constants(program, data, names, count)
+    for counts in counts_to_try(program, (), record):
+        constants = _constants(program, data, names, counts)
         try:
             while True:
                 try:
-                    model = from_stan(source, constants=constants, record=count, domain=domain)
+                    model = from_stan(source, constants=constants, record=" and ".join(counts) or "all", domain=domain)
                     break
                 except NeedsAllRecordsError as error:
                     if error.name in constants:
@@ -80,14 +79,13 @@ def _from_all_records(program: tree.Program, data: Mapping[str, npt.ArrayLike], 
 
 
 def _constants(
-    program: tree.Program, data: Mapping[str, npt.ArrayLike], names: set[str], count: str
+    program: tree.Program, data: Mapping[str, npt.ArrayLike], names: set[str], counts: tuple[str, ...]
 ) -> dict[str, npt.ArrayLike]:
-    if count == "all":
+    if not counts:
         used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
         return {k: v for k, v in data.items() if k in used}
-    followers = columns(pruned(program), count) or {}
-    all_columns = columns(program, count) or {}
-    return {k: v for k, v in data.items() if k in names and k not in followers and k not in all_columns}
+    followers = {k for count in counts for one in (pruned(program), program) for k in columns(one, count) or ()}
+    return {k: v for k, v in data.items() if k in names and k not in followers}
 
 
 def records_of(model: StanModel, program: tree.Program, data: Mapping[str, npt.ArrayLike]) -> Records:
@@ -96,12 +94,11 @@ def records_of(model: StanModel, program: tree.Program, data: Mapping[str, npt.A
     assert parts is not None
     machine = machine_of(pruned(program))
     frame = transform_data(machine, read_data(machine, data))
-    result: Records = {}
-    for name in model.fields:
-        if name == parts.unit:
-            result[name] = np.arange(1, parts.units + 1)
-            continue
-        column = parts.cut.get(name) or parts.columns[name]
-        values = np.asarray(frame[name].a)
-        result[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
-    return result
+    batches = []
+    for kind in parts.kinds:
+        whole = {}
+        for name, column in {**kind.columns, **kind.cut}.items():
+            values = np.asarray(frame[name].a)
+            whole[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
+        batches.append(kind.windows(whole))
+    return parts.joined(batches)

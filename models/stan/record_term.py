@@ -1,8 +1,9 @@
 """The term of one record: the program run on its data alone, of which the part counts that depends on them."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import jax
@@ -11,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bayesrecon.arrays import Array
-from bayesrecon.domains import BINARY, REAL, Domain
+from bayesrecon.domains import BINARY, REAL, Domain, RecordKind
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Params, Records
 from bayesrecon.models.inspection import typical_values
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
-from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import StanMachine
-from bayesrecon.models.stan.needs import computing, pruned
+from bayesrecon.models.stan.frame import STEPS, Frame, Run
+from bayesrecon.models.stan.machine import StanMachine, in_order
+from bayesrecon.models.stan.needs import computing, pruned, tainted_names
 from bayesrecon.models.stan.posterior import declarations, machine_of, transform_data, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, consolidated, number
 
@@ -145,10 +146,14 @@ def _solve(size: tree.Expression, value: int, defined: Mapping[str, tree.Express
     return None
 
 
+class MissingConstantsError(BayesreconError):
+    """Data that are no fields have no value."""
+
+
 def constants_of(
     machine: StanMachine,
     fields: Mapping[str, RecordField],
-    count: str | None,
+    numbers: Collection[str | None],
     constants: Mapping[str, npt.ArrayLike],
     implied: Mapping[str, npt.ArrayLike],
 ) -> Frame:
@@ -157,7 +162,7 @@ def constants_of(
     frame: Frame = {}
     missing: list[str] = []
     for node in declarations(program.data):
-        if node.name in fields or node.name == count:
+        if node.name in fields or node.name in numbers:
             continue
         value = constants.get(node.name, implied.get(node.name))
         if node.name == "prior_only" and value is None:  # brms' switch for leaving the data out
@@ -183,7 +188,7 @@ def constants_of(
     if missing:
         listed = ", ".join(missing)
         example = ", ".join(f'"{name}": ...' for name in missing[:2])
-        raise BayesreconError(
+        raise MissingConstantsError(
             f"{program.name}: neither the record nor the draws determine {listed}: pass constants={{{example}}} "
             "(--constants FILE.json)"
         )
@@ -271,10 +276,103 @@ def indexing(program: tree.Program) -> dict[str, list[tree.Expression]]:
     return result
 
 
-def stacked(column: RecordField, values: Array, xp: ModuleType) -> V:
-    """Records `(N, *shape)` as the data variable."""
-    base = SPECIAL.get(column.node.type.base, column.node.type.base)
-    return V(base, xp.moveaxis(values, 0, column.axis), len(column.node.type.dims), True)
+@dataclass(frozen=True, eq=False)
+class RecordsOf:
+    """The records that a count of the program numbers.
+
+    Args:
+        count: name of the count; None if all data are one record.
+        columns: data that follow the count.
+        cut: transformed data that are fields, because they are computed from all records (centred columns).
+        record: runs what these records have a part in.
+        unit: the field that numbers the records if parameters have one entry per record; there are `units`.
+        per_record: the axis of records, by the name of each parameter that has one entry per record.
+        lag: how many values before its own the term of a record needs, in a series.
+        places: the column that a field is taken from, and how many places back.
+        domains: of the columns.
+        starts: whether the first values of a series have a term of their own.
+    """
+
+    count: str | None
+    columns: Mapping[str, RecordField]
+    cut: Mapping[str, RecordField]
+    record: StanMachine
+    unit: str | None
+    units: int
+    per_record: Mapping[str, int]
+    domains: Mapping[str, Field]
+    places: Mapping[str, tuple[str, int]]
+    lag: int = 0
+    starts: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Fields of a record."""
+        return (*((self.unit,) if self.unit else ()), *self.places)
+
+    def windows(self, columns: Mapping[str, Array]) -> Records:
+        """Records of whole columns `{name: (N, *shape)}`, in order."""
+        length = len(next(iter(columns.values())))
+        result = {f: columns[name][self.lag - back : length - back] for f, (name, back) in self.places.items()}
+        return {self.unit: np.arange(length) % self.units + 1, **result} if self.unit else result
+
+    def column(self, name: str, batch: Records, rows: int, before: Frame, xp: ModuleType) -> Array:
+        """The column that records in order are windows of; values that none of them depends on are typical."""
+        fields = {back: f for f, (column, back) in self.places.items() if column == name}
+        if not self.lag:
+            return batch[fields[0]]
+        shape = self.domains[name].shape
+        filler = xp.asarray(typical(self.domains[name]))
+        first = [batch[fields[back]][:1] if back in fields else filler[None] for back in range(self.lag, 0, -1)]
+        if name in before and self.lag == before[str(self.count)].a:
+            first = [xp.moveaxis(xp.asarray(before[name].a), {**self.columns, **self.cut}[name].axis, 0)]
+        last = batch[fields[0]] if 0 in fields else xp.broadcast_to(filler, (rows, *shape))
+        return xp.concatenate([*(first if rows else []), last])
+
+    def data(self, batch: Records, before: Frame, xp: ModuleType, tainted: bool, short: int = 0) -> Frame:
+        """The variables of the data that hold records in order.
+
+        Args:
+            before: what holds the first values of a series.
+            short: how many of the last values are left out.
+        """
+        frame: Frame = {}
+        rows = len(next(iter(batch.values())))
+        if not rows and self.count in before:
+            return frame
+        wholes = {n: self.column(n, batch, rows, before, xp) for n in (*self.columns, *self.cut)}
+        if self.count is not None:
+            # With parameters of their own, records are as many as there are: a public number.
+            length = len(next(iter(wholes.values()))) - short
+            frame[self.count] = V("int", length, 0, tainted and self.unit is None)
+        for name, column in {**self.columns, **self.cut}.items():
+            values = xp.moveaxis(wholes[name][: len(wholes[name]) - short], 0, column.axis)
+            if not column.follows:
+                values = values[0] if np.ndim(values[0]) or xp is jnp else values[0].item()
+            base = SPECIAL.get(column.node.type.base, column.node.type.base)
+            frame[name] = V(base, values, len(column.node.type.dims), tainted)
+        return frame
+
+    def blank(self, count: int, rng: np.random.Generator) -> Records:
+        """So many records inside their domains; with parameters of their own, at least one of each."""
+        count = max(self.units, count) if self.unit and count else count
+        size = count + self.lag if count else 0
+        columns = {k: _drawn(f.domain, rng, (size, *f.shape)) for k, f in self.domains.items()}
+        if not count:
+            return {f: columns[name].reshape(0, *self.domains[name].shape) for f, (name, _) in self.places.items()}
+        return self.windows(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Start(RecordsOf):
+    """The first values of a series, one record."""
+
+    def windows(self, columns: Mapping[str, Array]) -> Records:
+        return {field: columns[name][None, : self.lag] for field, (name, _) in self.places.items()}
+
+    def column(self, name: str, batch: Records, rows: int, before: Frame, xp: ModuleType) -> Array:
+        field = next(f for f, (column, _) in self.places.items() if column == name)
+        return batch[field][0] if rows else batch[field].reshape(0, *self.domains[name].shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,27 +381,18 @@ class Parts:
 
     Args:
         machine: runs the program.
-        record: runs what a record has a part in.
         constants: data that are no fields.
-        count: the name of the number of records, None if all data are one record.
-        columns, fields: of a record, by name.
-        cut: transformed data that are fields, because they are computed from all records (centred columns).
-        unit: the field that numbers the records if parameters have one entry per record; there are `units`.
-        per_record: the axis of records, by the name of each parameter that has one entry per record.
+        kinds: the records of each count.
+        fields: of a record, by name; with several kinds, the first is `tag`, which tells them apart.
         coordinates: parameters of the model.
         whole: the same program with all transformed data computed; None if none are cut.
     """
 
     machine: StanMachine
-    record: StanMachine
     constants: Frame
-    count: str | None
-    columns: Mapping[str, RecordField]
+    kinds: tuple[RecordsOf, ...]
     fields: Mapping[str, Field]
-    cut: Mapping[str, RecordField]
-    unit: str | None
-    units: int
-    per_record: Mapping[str, int]
+    tag: str | None
     coordinates: Coordinates
     whole: "Parts | None" = None
 
@@ -311,27 +400,66 @@ class Parts:
     def name(self) -> str:
         return self.machine.program.name
 
-    def frame_of(self, records: Records, count: int, xp: ModuleType) -> Frame:
-        """Data and transformed data of records `{field: (count, *shape)}`."""
-        frame = dict(self.constants)
-        if self.count is not None:
-            # With parameters of their own, records are as many as there are: a public number.
-            frame[self.count] = V("int", count, 0, self.unit is None)
-        for name, column in {**self.columns, **self.cut}.items():
-            frame[name] = self._column(column, records[name], xp)
-        return transform_data(self.machine, frame)
+    @property
+    def count(self) -> str | None:
+        """Names of the counts, None if all data are one record."""
+        return " and ".join(str(kind.count) for kind in self.kinds) if self.kinds[0].count else None
 
-    def _column(self, column: RecordField, values: Array, xp: ModuleType) -> V:
-        if not column.follows:
-            value = stacked(column, values, xp)
-            a = value.a[0]
-            return V(value.base, a if np.ndim(a) or xp is jnp else a.item(), value.depth, True)
-        return stacked(column, values, xp)
+    @property
+    def columns(self) -> dict[str, RecordField]:
+        return {name: column for kind in self.kinds for name, column in kind.columns.items()}
+
+    @property
+    def cut(self) -> dict[str, RecordField]:
+        return {name: column for kind in self.kinds for name, column in kind.cut.items()}
+
+    @property
+    def unit(self) -> str | None:
+        """The field that numbers the records, if all have parameters of their own."""
+        return self.kinds[0].unit if len(self.kinds) == 1 else None
+
+    def batches(self, records: Records) -> list[Records]:
+        """Records `{field: (N, *shape)}` by kind."""
+        if self.tag is None:
+            return [records]
+        kind = np.asarray(records[self.tag])
+        return [{k: records[k][kind == i] for k in one.names} for i, one in enumerate(self.kinds, 1)]
+
+    def joined(self, batches: Sequence[Records]) -> Records:
+        """Records of all kinds; what is no field of a record has a typical value."""
+        if self.tag is None:
+            return batches[0]
+        sizes = [len(next(iter(batch.values()))) for batch in batches]
+        result = {self.tag: np.repeat(np.arange(1, len(sizes) + 1), sizes)}
+        for name, field in self.fields.items():
+            if name != self.tag:
+                parts = [
+                    batch.get(name, np.broadcast_to(typical(field), (n, *field.shape)))
+                    for batch, n in zip(batches, sizes, strict=True)
+                ]
+                result[name] = np.concatenate(parts)
+        return result
+
+    def frame_of(self, batches: Sequence[Records], xp: ModuleType, only: int | None = None, short: int = 0) -> Frame:
+        """Data and transformed data of records by kind; the target depends on all of them, or on those of one kind."""
+        data: Frame = {}
+        for i, (kind, batch) in enumerate(zip(self.kinds, batches, strict=True)):
+            data |= kind.data(batch, data, xp, only is None or only == i, short if only == i else 0)
+        return transform_data(self.machine, self.constants | data)
+
+    def one(self, record: Records, at: int, xp: ModuleType, short: int = 0) -> Frame:
+        """As `frame_of` of one record of a kind."""
+        rng = np.random.default_rng(0)
+        batches = [
+            {k: xp.asarray(record[k])[None] for k in kind.names} if i == at else kind.blank(int(bool(kind.unit)), rng)
+            for i, kind in enumerate(self.kinds)
+        ]
+        return self.frame_of(batches, xp, at, short)
 
     def field_of(self, name: str, value: V, like: Array) -> jax.Array:
         """The field of one record, of the type of `like`, that a variable of the program holds."""
         column = self.columns[name]
-        array = jnp.take(jnp.asarray(value.a), 0, axis=column.axis) if column.follows else jnp.asarray(value.a)
+        array = jnp.take(jnp.asarray(value.a), -1, axis=column.axis) if column.follows else jnp.asarray(value.a)
         return array.astype(jnp.asarray(like).dtype)
 
     def terms(self, frame: Frame, machine: StanMachine, run: Run | None = None) -> Run:
@@ -343,49 +471,166 @@ class Parts:
         return run
 
     def run_record(
-        self, params: Params, record: Records, machine: StanMachine | None = None, run: Run | None = None
-    ) -> tuple[Frame, Run]:
+        self, params: Params, record: Records, at: int = 0, machine: StanMachine | None = None, run: Run | None = None,
+        short: int = 0,
+    ) -> tuple[Frame, Run]:  # fmt: skip
         """The run on one record, and its variables: what of it is tainted is the record's term.
 
         Args:
+            at: the kind of the record.
             machine: another one that runs it.
             run: what it has done already.
+            short: how many of the last values of a window are left out.
         """
-        batch = {k: jnp.asarray(record[k])[None] for k in self.fields}
-        frame = self.frame_of(batch, 1, jnp)
+        kind, frame = self.kinds[at], self.one(record, at, jnp, short)
         values, _ = self.coordinates.values(params)
         for place in self.coordinates.places:
             v = values[place.name]
-            if place.name in self.per_record:
-                at = jnp.round(jnp.asarray(record[str(self.unit)])).astype(int) - 1
-                axis = self.per_record[place.name]
-                v = V(v.base, jnp.expand_dims(jnp.take(v.a, at, axis=axis), axis), v.depth)
+            if place.name in kind.per_record:
+                unit = jnp.round(jnp.asarray(record[str(kind.unit)])).astype(int) - 1
+                axis = kind.per_record[place.name]
+                v = V(v.base, jnp.expand_dims(jnp.take(v.a, unit, axis=axis), axis), v.depth)
             frame[place.name] = v
-        return frame, self.terms(frame, machine or self.record, run)
+        return frame, self.terms(frame, machine or kind.record, run)
 
-    def run_joint(self, params: Params, records: Records, count: int, xp: ModuleType = np) -> Run:
-        """The run on several records together."""
-        frame = self.frame_of(records, count, xp)
+    def run_joint(self, params: Params, batches: Sequence[Records], xp: ModuleType = np) -> Run:
+        """The run on several records together, by kind."""
+        frame = self.frame_of(batches, xp)
         values, _ = self.coordinates.values(params)
         frame.update({p.name: values[p.name] for p in self.coordinates.places})
         return self.terms(frame, self.machine)
 
     def log_lik(self, params: Params, record: Records) -> jax.Array:
-        return jnp.asarray(self.run_record(params, record)[1].total(True), float)
+        def term(record: Records, at: int) -> jax.Array:
+            total = self.run_record(params, record, at)[1].total(True)
+            if self.kinds[at].starts:
+                total = total - self.run_record(params, record, at, short=1)[1].total(True)
+            return jnp.asarray(total, float)
+
+        if self.tag is None:
+            return term(record, 0)
+        result, kind_of = jnp.zeros(()), jnp.round(jnp.asarray(record[self.tag]))
+        for at, kind in enumerate(self.kinds):
+            # Where it is of another kind, what is computed and dropped has to be finite, with its derivatives.
+            chosen = kind_of == at + 1
+            inside = {k: jnp.where(chosen, record[k], typical(self.fields[k])) for k in kind.names}
+            result = result + jnp.where(chosen, term(inside, at), 0.0)
+        return result
 
     def log_prior(self, params: Params) -> jax.Array:
         """The part of the target that no record affects, with the Jacobians of computed parameters."""
-        count = self.units if self.unit else 1
-        run = self.run_joint(params, self.blank(count, 0), count)
+        run = self.run_joint(params, self.blank(1, 0))
         return jnp.asarray(run.total(False), float) + self.coordinates.values(params)[1]
 
-    def blank(self, count: int, seed: int) -> Records:
-        """Records inside their domains; with parameters of their own, each of another one."""
-        rng = np.random.default_rng(seed)
-        drawn = {k: _drawn(f.domain, rng, (count, *f.shape)) for k, f in self.fields.items() if k != self.unit}
-        if self.unit:
-            drawn[self.unit] = np.arange(1, count + 1)
-        return drawn
+    def blank(self, count: int, seed: int) -> list[Records]:
+        """So many records of each kind, or one for each unit."""
+        return [kind.blank(1 if kind.unit else count, np.random.default_rng(seed)) for kind in self.kinds]
+
+
+LONGEST_LAG = 13
+"""Values back that are looked for in a series: a year of months, and one more."""
+
+_ALIKE = 1e-9  # relative, of sums of terms
+_MOST_STEPS = STEPS // 4  # of all runs that look for windows: twice what a dozen lags take
+
+
+def windowed(parts: Parts) -> Parts | None:
+    """The program cut into windows of its series, for the shortest ones over which the likelihood is a product.
+
+    The first values may have a term of their own, as in `y[1] ~ normal(0, 1)`: they are a record of another kind. A
+    window then adds what its last value changes.
+    """
+    (kind,) = parts.kinds
+    if kind.unit or kind.count is None:
+        return None
+    rng, program = np.random.default_rng(0), parts.machine.program
+    in_order_parts = replace(parts, machine=StanMachine(program, parts.machine.higher, in_order))
+    here, there, elsewhere = (
+        {p.name: p.transform(jnp.asarray(rng.normal(size=p.free_shape))) for p in parts.coordinates.parameters}
+        for _ in range(3)
+    )
+
+    spent = 0
+
+    def target(columns: Mapping[str, np.ndarray], params: Params = here) -> float:
+        nonlocal spent
+        run = in_order_parts.run_joint(params, [dict(columns)])
+        if (spent := spent + run.steps) > _MOST_STEPS:
+            raise CoupledError(f"{parts.name}: no short windows of a series were found")
+        return float(run.total(True))
+
+    drawn = kind.blank(2 * LONGEST_LAG + 4, np.random.default_rng(1))
+    series, other = ({k: v[i::2] for k, v in drawn.items()} for i in range(2))
+
+    def with_ends(first: bool, last: bool) -> dict[str, np.ndarray]:
+        begin, end = (other if first else series), (other if last else series)
+        return {k: np.concatenate([begin[k][:1], v[1:-1], end[k][-1:]]) for k, v in series.items()}
+
+    for params in (here, there, elsewhere):
+        ends = [target(with_ends(first, last), params) for first in (False, True) for last in (False, True)]
+        if not abs(ends[0] + ends[3] - ends[1] - ends[2]) <= 1e-13 * sum(map(abs, ends)):
+            return None  # the first and the last value belong to one term
+
+    def part(low: int, high: int, columns: Mapping[str, np.ndarray] = series) -> dict[str, np.ndarray]:
+        return {k: v[low:high] for k, v in columns.items()}
+
+    def last_term(window: Mapping[str, np.ndarray], params: Params = here) -> float:
+        return target(window, params) - target({k: v[:-1] for k, v in window.items()}, params)
+
+    for lag in range(1, LONGEST_LAG + 1):
+        try:
+            window = part(2, lag + 3)
+            added, moved = last_term(window), last_term(window, there)
+            if moved == added or not _same(last_term(part(0, lag + 3)), added):
+                continue
+            starts = not _same(target(part(0, lag)), 0.0) and target(part(0, lag)) != target(part(0, lag), there)
+        except CoupledError:
+            raise
+        except BayesreconError:  # an index beyond the end
+            continue
+        places = {}
+        for back in range(lag + 1):
+            for name in kind.domains:
+                others = ({**window, name: window[name].copy()} for _ in range(_PROBED))
+                for n, changed in enumerate(others):
+                    changed[name][lag - back] = other[name][n]
+                    if last_term(changed) != added:
+                        places[_lagged(name, back)] = (name, back)
+                        break
+        return _of_windows(parts, kind, lag, places, starts)
+    return None
+
+
+def _same(a: float, b: float, *parts: float) -> bool:
+    return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b) + sum(map(abs, parts)))
+
+
+def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tuple[str, int]], starts: bool) -> Parts:
+    fields = {field: parts.fields[name] for field, (name, _) in places.items()}
+    one = replace(kind, lag=lag, places=places, starts=starts)
+    if not starts:
+        return replace(parts, kinds=(one,), fields=fields)
+    tag = "kind"
+    while tag in fields:
+        tag += "_"
+    start, own = RecordKind(tag, 1.0, "start", True), RecordKind(tag, 2.0, str(kind.count))
+    firsts = {f"{name}_first": name for name in kind.domains}
+    described = {
+        tag: Field((), Domain("levels", levels=(1.0, 2.0))),
+        **{f: Field((lag, *parts.fields[name].shape), parts.fields[name].domain, start) for f, name in firsts.items()},
+        **{name: replace(field, kind=own) for name, field in fields.items()},
+    }
+    begin = Start(**{**vars(kind), "lag": lag, "places": {f: (name, 0) for f, name in firsts.items()}})
+    return replace(parts, kinds=(begin, one), fields=described, tag=tag)
+
+
+def _lagged(name: str, back: int) -> str:
+    return f"{name}_lag{back}" if back else name
+
+
+def typical(field: Field) -> np.ndarray:
+    """A value of a field, always the same."""
+    return _drawn(field.domain, np.random.default_rng(0), (1, *field.shape))[0]
 
 
 def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -412,6 +657,10 @@ def record_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, 
 # Transformed data that one record does not determine: columns centred by their own mean, and the like.
 
 
+class CoupledError(BayesreconError):
+    """The likelihood is no product over the records."""
+
+
 class NeedsAllRecordsError(BayesreconError):
     """A variable of the transformed data is computed from all records, so its value has to be stated.
 
@@ -428,34 +677,44 @@ class NeedsAllRecordsError(BayesreconError):
 _PROBED = 6  # random records on which totals are checked
 
 
+def counted_numbers(program: tree.Program, numbers: set[str]) -> set[str]:
+    """Numbers of the transformed data that follow from sizes alone."""
+    data = {d.name for d in declarations(program.data)} - numbers
+    of_data, of_numbers = (tainted_names(program, sources) for sources in (data, numbers))
+    declared = (d for d in declarations(program.transformed_data) if not sizes_of(d))
+    return {d.name for d in declared if d.name in of_numbers - of_data}
+
+
 def coupled_column(parts: Parts) -> RecordField | None:
     """The first of the transformed data that follow the records and that a record alone does not determine."""
     if parts.count is None:
         return None
-    count = parts.units if parts.unit else 3
-    records = parts.blank(count, 1)
-    joint = parts.frame_of(records, count, np)
-    single_frames = [parts.frame_of({k: v[n : n + 1] for k, v in records.items()}, 1, np) for n in range(count)]
-    for node in declarations(parts.machine.program.transformed_data):
-        v = joint.get(node.name)
-        if v is None or not v.tainted or node.name in parts.cut:
-            continue
-        sizes = sizes_of(node)
-        axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.VariableName) and s.name == parts.count]
-        singles = [variables[node.name].a for variables in single_frames]
-        if len(axes) == 1:
-            together = np.concatenate(singles, axis=axes[0])
-            if together.shape != np.shape(v.a) or not np.allclose(
-                together, v.a, rtol=1e-10, atol=1e-12, equal_nan=True
-            ):
-                return RecordField(node, axes[0])
-        elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
-            line, column = node.position
-            raise NeedsAllRecordsError(
-                node.name,
-                f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it cannot be "
-                f'recovered from one: pass it in constants={{"{node.name}": ...}}, or make it part of the record',
-            )
+    of_counts = counted_numbers(parts.machine.program, {str(kind.count) for kind in parts.kinds})
+    batches = parts.blank(3, 1)
+    joint = parts.frame_of(batches, np)
+    for at, (kind, batch) in enumerate(zip(parts.kinds, batches, strict=True)):
+        rows = [{k: v[n] for k, v in batch.items()} for n in range(len(next(iter(batch.values()))))]
+        frames = [parts.one(row, at, np) for row in rows]
+        for node in declarations(parts.machine.program.transformed_data):
+            v = joint.get(node.name)
+            if v is None or not frames[0][node.name].tainted or node.name in kind.cut or node.name in of_counts:
+                continue
+            sizes, singles = sizes_of(node), [variables[node.name].a for variables in frames]
+            axes = [k for k, s in enumerate(sizes) if isinstance(s, tree.VariableName) and s.name == kind.count]
+            if len(axes) == 1:
+                together = np.concatenate(singles, axis=axes[0])
+                if together.shape != np.shape(v.a) or not np.allclose(
+                    together, v.a, rtol=1e-10, atol=1e-12, equal_nan=True
+                ):
+                    return RecordField(node, axes[0])
+            elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
+                line, column = node.position
+                raise NeedsAllRecordsError(
+                    node.name,
+                    f"{parts.name}, line {line}, column {column}: {node.name} is computed from all records; it "
+                    f'cannot be recovered from one: pass it in constants={{"{node.name}": ...}}, or make it part of '
+                    "the record",
+                )
     return None
 
 
@@ -463,7 +722,10 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Records], Array], f
     """Totals that such columns satisfy whatever the data: of centred ones the sum is zero, of standardised ones the sum
     of squares is the number of records less one, times the square of the scale."""
     result: dict[str, tuple[Callable[[Records], Array], float]] = {}
-    if not parts.cut or parts.unit:
+    for at, kind in enumerate(parts.kinds if parts.tag else (), 1):
+        if kind.unit or isinstance(kind, Start):  # there are as many as draws show
+            result[f"number of kind {at}"] = (_is_kind(str(parts.tag), at), float(kind.units or 1))
+    if not parts.cut or len(parts.kinds) > 1 or parts.unit:
         return result
     raw = _raw_frames(parts)
     for name, column in parts.cut.items():
@@ -480,6 +742,10 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Records], Array], f
     return result
 
 
+def _is_kind(tag: str, at: int) -> Callable[[Records], Array]:
+    return lambda record: jnp.where(jnp.round(jnp.asarray(record[tag])) == at, 1.0, 0.0)
+
+
 def _entry(name: str, i: int) -> Callable[[Records], Array]:
     return lambda record: record[name].reshape(-1)[i]
 
@@ -491,7 +757,7 @@ def _square(name: str, i: int, spread: float) -> Callable[[Records], Array]:
 def _raw_frames(parts: Parts) -> "list[dict[str, V]]":
     """Transformed data of random records, computed from the data themselves."""
     assert parts.whole is not None
-    return [parts.whole.frame_of(parts.whole.blank(_PROBED, seed), _PROBED, np) for seed in (5, 6)]
+    return [parts.whole.frame_of(parts.whole.blank(_PROBED, seed), np) for seed in (5, 6)]
 
 
 # The log likelihood of each record that a program computes itself: `log_lik` of its generated quantities.
@@ -506,10 +772,53 @@ RECORDS, POINTS = 3, 3  # at which it is compared
 _CLOSE = 1e-8  # relative to the terms
 
 
-def possible_counts(program: tree.Program) -> list[str]:
-    """The counts of a program, that of `log_lik` first, those with the most data before others."""
-    stated = _count(program)
-    return sorted(counts(pruned(program)), key=lambda count: count != stated)
+def counts_to_try(program: tree.Program, stated: Collection[str], record: str | None) -> tuple[tuple[str, ...], ...]:
+    """The counts whose records may be those of a program, by themselves or together; () takes all data as one.
+
+    First comes what `log_lik` is counted by, then those of most data. A count of other outcomes joins the first one:
+    a likelihood may have terms for several kinds of records.
+    """
+    small, of_log_lik = pruned(program), _count(program)
+    possible = sorted(counts(small), key=lambda count: count != of_log_lik)
+    possible = [count for count in possible if columns(small, count) is not None] or possible
+    if record == "all" or (record is None and not possible):
+        return ((),)
+    if record is not None:
+        named = tuple(record.replace(",", " ").replace(" and ", " ").split())
+        if not named or not set(named) <= set(possible):
+            raise BayesreconError(
+                f"record={record!r}: the counts of {program.name} are {', '.join(possible) or 'none'}"
+            )
+        return (named,)
+    together, taken = possible[:1], set(columns(small, possible[0]) or ())
+    for count in possible[1:]:
+        own = set(columns(small, count) or ())
+        if own and not own & (taken | set(stated)) and _has_outcome(small, own):
+            together.append(count)
+            taken |= own
+    return tuple(dict.fromkeys([tuple(together), *((count,) for count in possible)]))
+
+
+def _has_outcome(program: tree.Program, names: set[str]) -> bool:
+    """Whether data enter as what a density is of, or in the target by themselves."""
+    computed = tainted_names(program, names)
+    for node in tree.walk((program.transformed_parameters, program.model)):
+        if isinstance(node, tree.Tilde):
+            outcome: object = node.variate
+        elif isinstance(node, tree.Call) and node.args and OUTCOME_FIRST.search(node.name):
+            outcome = node.args[0]
+        elif isinstance(node, tree.Increment):
+            inside = [n for n in tree.walk(node.value) if isinstance(n, tree.Call) and OUTCOME_FIRST.search(n.name)]
+            outcome = () if inside else node.value
+        else:
+            continue
+        if tree.names_in(outcome) & computed:
+            return True
+    return False
+
+
+OUTCOME_FIRST = re.compile(r"_(lu?p[dm]f|l?c?cdf|lcdf|log)$")
+"""Ends of names of functions whose first argument is an outcome."""
 
 
 def _count(program: tree.Program) -> str | None:
@@ -522,17 +831,16 @@ def _count(program: tree.Program) -> str | None:
 def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[str, ...]:
     """Notes on whether `log_lik`, if present, agrees with the choice of a record."""
     stated = _count(program)
-    if stated is None or parts.count is None:
+    if stated is None or parts.count is None or len(parts.kinds) > 1 or parts.kinds[0].lag:
         return ()
     if stated != parts.count:
         return (f"{NAME} has an entry for each of {stated}, but the records are {parts.count}",)
-    count = parts.units if parts.unit else RECORDS
-    records = {k: jnp.asarray(v) for k, v in parts.blank(count, 1).items()}
+    records = {k: jnp.asarray(v) for k, v in parts.blank(RECORDS, 1)[0].items()}
     statements, machine = computing(program, NAME), machine_of(program)
 
     def both(theta: Array) -> tuple[jax.Array, jax.Array]:
         params = model.constrain(theta)
-        frame = parts.frame_of(records, count, jnp)
+        frame = parts.frame_of([records], jnp)
         values, _ = parts.coordinates.values(params)
         frame.update({p.name: values[p.name] for p in parts.coordinates.places})
         machine.block(statements, frame, Run())

@@ -125,24 +125,34 @@ def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, jax.A
     Args:
         params: any, to try it on.
     """
-    fields = frozenset(parts.columns)
 
-    def simulate_record(params: Params, record: Records, key: jax.Array) -> Records:
-        machine = _Drawing(parts.record, fields, key)
-        frame, run = parts.run_record(params, record, machine, Run(selects=False))
+    def drawn(params: Params, record: Records, at: int, key: jax.Array) -> Records:
+        kind = parts.kinds[at]
+        machine = _Drawing(kind.record, frozenset(kind.columns), key)
+        frame, run = parts.run_record(params, record, at, machine, Run(selects=False))
         if not machine.drawn or any(tainted for *_, tainted in run.terms):
             raise StanError("a term of the record is not the density of a field")
         new = {name for name, _ in machine.drawn}
-        return {**record, **{name: parts.field_of(name, frame[name], record[name]) for name in new}}
+        return {name: parts.field_of(name, frame[name], record[name]) for name in new}
+
+    def simulate_record(params: Params, record: Records, key: jax.Array) -> Records:
+        result = dict(record)
+        for at in range(len(parts.kinds)):
+            for name, value in drawn(params, record, at, key).items():
+                chosen = parts.tag is None or jnp.round(jnp.asarray(record[parts.tag])) == at + 1
+                result[name] = jnp.where(chosen, value, record[name])
+        return result
 
     def simulate(params: Params, records: Records, key: jax.Array) -> Records:
         count = len(next(iter(records.values())))
         return jax.vmap(simulate_record, (None, 0, 0))(params, records, jax.random.split(key, count))
 
+    if any(kind.starts for kind in parts.kinds):
+        return None
     try:
-        blank = {k: jnp.asarray(v) for k, v in parts.blank(1, 0).items()}
+        blank = {k: jnp.asarray(v) for k, v in parts.joined(parts.blank(1, 0)).items()}
         jax.eval_shape(simulate, params, blank, jax.random.key(0))
-    except (StanError, TypeError, ValueError):
+    except (StanError, KeyError, TypeError, ValueError):
         return None
     return simulate
 

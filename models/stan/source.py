@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from jax.core import Tracer
 
 from bayesrecon.arrays import Array
-from bayesrecon.domains import Domain
+from bayesrecon.domains import Domain, RecordKind
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
@@ -32,19 +32,26 @@ from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import (
+    CoupledError,
+    MissingConstantsError,
+    NeedsAllRecordsError,
     Parts,
     RecordField,
+    RecordsOf,
+    Start,
     columns,
     constants_of,
+    counted_numbers,
+    counts_to_try,
     coupled_column,
     domain_of,
     identities_of,
     implied_sizes,
     indexing,
     pointwise_notes,
-    possible_counts,
     record_parameters,
     sizes_of,
+    windowed,
 )
 from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.values import Elements, StanError
@@ -55,7 +62,7 @@ LARGEST_FILE = 1_000_000
 """Bytes of a program file."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StanModel(Model):
     """A model of a Stan program.
 
@@ -202,34 +209,84 @@ def _model_of_count(
     sizes: dict[str, tuple[int, ...]],
     domain: Mapping[str, object] | None,
 ) -> StanModel:
-    """The model over the count that was named, or over the first for which the likelihood is a product."""
-    possible = possible_counts(program)
-    if record is not None and record != "all" and record not in possible:
-        raise BayesreconError(f"record={record!r}: the counts of {program.name} are {', '.join(possible) or 'none'}")
-    if record == "all" or (record is None and not possible):
-        return _model(program, None, stated, sizes, domain)
-    first: BayesreconError | None = None
-    for count in possible if record is None else (record,):
+    """The model over the counts that were named, or over the first for which the likelihood is a product."""
+    error: BayesreconError | None = None
+    tried = counts_to_try(program, stated, record)
+    for counts in tried:
         try:
-            return _model(program, count, stated, sizes, domain)
-        except BayesreconError as error:
-            first = first or error
-    assert first is not None
-    raise first
+            cut, whole = _cut(program, counts, stated, sizes, domain)
+            return _model(program, replace(cut, whole=whole if cut.cut else None), stated, sizes)
+        except BayesreconError as refused:
+            error = error or refused
+    for counts in tried:
+        if len(counts) == 1 and (parts := _series(program, counts, stated, sizes, domain)) is not None:
+            with suppress(CoupledError):
+                return _model(program, parts, stated, sizes)
+    assert error is not None
+    if isinstance(error, MissingConstantsError | NeedsAllRecordsError):
+        raise error
+    if isinstance(error, CoupledError) or _runs_as_one(program, tried, stated, sizes):
+        raise CoupledError(f"{error}; {ALL_ONE}") from None
+    raise error
+
+
+def _runs_as_one(
+    program: tree.Program, tried: tuple[tuple[str, ...], ...], stated: dict[str, npt.ArrayLike],
+    sizes: dict[str, tuple[int, ...]],
+) -> bool:  # fmt: skip
+    """Whether a program that cannot be cut into records runs on all data as one."""
+    counts = {count: _SEVERAL for names in tried for count in names}
+    try:
+        parts = _parts(program, (), {**counts, **implied_sizes(program, sizes), **stated}, sizes, None, {})
+        params = {p.name: p.transform(jnp.zeros(p.free_shape)) for p in parts.coordinates.parameters}
+        parts.run_joint(params, parts.blank(1, 0))
+    except BayesreconError:
+        return False
+    return bool(counts)
+
+
+_SEVERAL = 12
+"""Values of each count of a program that is tried on all data as one record."""
+
+
+ALL_ONE = (
+    'the likelihood has to be a product over records, or over windows of a series; record="all" (--settings '
+    """'{"record": "all"}') takes all data as one record, of which each value is a field"""
+)
+
+
+def _cut(
+    program: tree.Program, counts: tuple[str, ...], stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
+    domain: Mapping[str, object] | None,
+) -> tuple[Parts, Parts]:  # fmt: skip
+    """The program cut into records, and the same with all transformed data computed."""
+    cut: dict[str, RecordField] = {}
+    whole = parts = _parts(program, counts, stated, sizes, domain, cut)
+    while (column := coupled_column(parts)) is not None:
+        cut[column.node.name] = column
+        parts = _parts(program, counts, stated, sizes, domain, cut)
+    return parts, whole
+
+
+def _series(
+    program: tree.Program, counts: tuple[str, ...], stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
+    domain: Mapping[str, object] | None,
+) -> Parts | None:  # fmt: skip
+    """The program cut into windows of a series; None if it is no product over these."""
+    try:
+        try:
+            parts, whole = _cut(program, counts, stated, sizes, domain)
+        except NeedsAllRecordsError:
+            parts = whole = _parts(program, counts, stated, sizes, domain, {})
+        windows = windowed(replace(parts, whole=whole if parts.cut else None))
+    except BayesreconError:
+        return None
+    return windows
 
 
 def _model(
-    program: tree.Program,
-    count: str | None,
-    stated: dict[str, npt.ArrayLike],
-    sizes: dict[str, tuple[int, ...]],
-    domain: Mapping[str, object] | None,
+    program: tree.Program, parts: Parts, stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]]
 ) -> StanModel:
-    cut: dict[str, RecordField] = {}
-    complete = parts = _parts(program, count, stated, sizes, domain, cut)
-    while (column := coupled_column(parts)) is not None:
-        cut[column.node.name] = column
-        parts = replace(_parts(program, count, stated, sizes, domain, cut), whole=complete)
     left_out = _left_out(program, parts, {**implied_sizes(program, sizes), **stated})
     model = StanModel(
         name=program.name.removesuffix(".stan"),
@@ -241,7 +298,7 @@ def _model(
         identities=identities_of(parts),
         parts=parts,
         left_out=left_out,
-        data_priors=priors_of_data(program, set(parts.columns) | ({count} if count else set())),
+        data_priors=priors_of_data(program, set(parts.columns) | {k.count for k in parts.kinds if k.count}),
         notes=(*_record_notes(parts), *presumed_notes(parts.machine.program, parts.fields), *parts.coordinates.notes),
     )
     if not model.parameters:
@@ -249,29 +306,26 @@ def _model(
     check(parts, model)
     model = replace(model, notes=(*model.notes, *pointwise_notes(program, parts, model)))
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
-    gaussian = linear_form(parts, model) if parts.unit is None else None
+    gaussian = linear_form(parts, model) if parts.unit is None and parts.tag is None else None
     return replace(model, program=numpyro_program(parts, model), simulate=simulate, gaussian=gaussian)
 
 
 def _parts(
-    program: tree.Program, count: str | None, stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
+    program: tree.Program, counts: tuple[str, ...], stated: dict[str, npt.ArrayLike], sizes: dict[str, tuple[int, ...]],
     domain: Mapping[str, object] | None, cut: Mapping[str, RecordField],
 ) -> Parts:  # fmt: skip
+    known_sizes = implied_sizes(program, sizes)
     declared = {d.name: d for d in declarations(program.transformed_data)}
+    stated = {**_numbers_of_sizes(program, counts, {**known_sizes, **stated}), **stated}
     frozen = frozenset(cut) | (stated.keys() & declared.keys())
     small = pruned(program, frozen)
     machine = machine_of(small)
-    fields = _all_data(small, stated) if count is None else columns(small, count)
-    if fields is None:
-        raise BayesreconError(
-            f"{program.name}: sizes of data depend on {count} in more than one way; choose another count with record="
-        )
-    if count is not None and not fields and not cut:
-        raise BayesreconError(f"{program.name}: no data have the size {count}")
-    known_sizes = implied_sizes(program, sizes)
-    constants = constants_of(machine, fields, count, stated, known_sizes)
-    per_record, units = _record_parameters(small, count, stated, known_sizes)
-    sources = set(fields) | set(cut) | ({count} if count and not per_record else set())
+    fields = [_all_data(small, stated)] if not counts else [_columns(small, count, cut) for count in counts]
+    own = [_record_parameters(small, count) for count in counts] or [{}]
+    every = {name: column for columns in fields for name, column in columns.items()}
+    unsized = [count for count, per_record in zip(counts, own, strict=False) if not per_record]
+    constants = constants_of(machine, every, unsized, stated, known_sizes)
+    sources = set(every) | set(cut) | set(unsized)
     tainted = tainted_names(small, sources)
     if stated.keys() & declared.keys():
         sized = _untainted(machine, constants, tainted)
@@ -280,28 +334,64 @@ def _parts(
                 declared[name], stated[name], machine.shape_of(declared[name].type, sized, Run())
             )
     base = _untainted(machine, constants, tainted)
-    if per_record and count:
-        base[count] = value_of(_declared(small, count), units, ())
-    parameters = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if per_record or not sizes else None)
+    parameters = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if any(own) or not sizes else None)
     _check_sizes(program, parameters, sizes)
-    unit = _unit_name(small) if per_record else None
-    described = _described(machine, base, {**fields, **cut}, indexing(small))
-    if unit:
-        described = {unit: Field((), Domain("levels", levels=tuple(map(float, range(1, units + 1))))), **described}
-    described = with_ranges(small, fields, described)
-    for k, field_domain in domains_of(domain, described).items():
-        described[k] = replace(described[k], domain=field_domain)
-    if not described:
+    described = _described(machine, base, {**every, **cut}, indexing(small))
+    described = with_ranges(small, every, described)
+    tag = _unused_name(small, "kind") if len(counts) > 1 else None
+    result = {} if tag is None else {tag: Field((), _numbered(len(counts)))}
+    kinds: list[RecordsOf] = []
+    for count, columns_of, per_record in zip(counts or (None,), fields, own, strict=True):
+        inside = {n: c for n, c in cut.items() if count in tree.names_in(sizes_of(c.node))}
+        units = int(np.asarray(constants.pop(str(count)).a)) if per_record else 0
+        unit = _unused_name(small, "unit", result) if per_record else None
+        kind = None if tag is None else RecordKind(tag, float(len(kinds) + 1), str(count))
+        result |= {unit: Field((), _numbered(units), kind)} if unit else {}
+        names = (*columns_of, *inside)
+        result |= {name: replace(described[name], kind=kind) for name in names}
+        one = machine_of(record_part(small, tainted_names(small, {*names, *((count,) if count in unsized else ())})))
+        at = {name: (name, 0) for name in names}
+        kinds.append(RecordsOf(count, columns_of, inside, one, unit, units, per_record, described, at))
+    for k, field_domain in domains_of(domain, result).items():
+        result[k] = replace(result[k], domain=field_domain)
+    if not result:
         raise BayesreconError(
             f"{program.name}: the density uses no data, so there is nothing to recover; declare data in the data block"
         )
     coordinates = Coordinates(machine, base, parameters, tainted)
-    record = machine_of(record_part(small, tainted))
-    return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, per_record, coordinates)
+    kinds = [replace(one, domains={name: result[name] for name in one.places}) for one in kinds]
+    return Parts(machine, constants, tuple(kinds), result, tag, coordinates)
 
 
-def _declared(program: tree.Program, name: str) -> tree.Declare:
-    return next(d for d in declarations(program.data) if d.name == name)
+def _numbered(count: int) -> Domain:
+    return Domain("levels", levels=tuple(map(float, range(1, count + 1))))
+
+
+def _numbers_of_sizes(
+    program: tree.Program, counts: tuple[str, ...], known: Mapping[str, npt.ArrayLike]
+) -> dict[str, npt.ArrayLike]:
+    """Real numbers of the transformed data that follow from sizes which are known, such as the logarithm of a count."""
+    given = {d: known[d.name] for d in declarations(program.data) if d.name in known and not sizes_of(d)}
+    of_counts = counted_numbers(program, set(counts))
+    wanted = [d for d in declarations(program.transformed_data) if d.name in of_counts and d.type.base == "real"]
+    if not wanted or not set(counts) <= {d.name for d in given}:
+        return {}
+    machine = machine_of(program)
+    frame = {d.name: value_of(d, value, ()) for d, value in given.items()}
+    unknown = {d.name for d in declarations(program.data)} - frame.keys()
+    frame = _untainted(machine, frame, tainted_names(program, unknown))
+    return {d.name: np.asarray(frame[d.name].a) for d in wanted if d.name in frame}
+
+
+def _columns(program: tree.Program, count: str, cut: Mapping[str, RecordField]) -> dict[str, RecordField]:
+    fields = columns(program, count)
+    if fields is None:
+        raise BayesreconError(
+            f"{program.name}: sizes of data depend on {count} in more than one way; choose another count with record="
+        )
+    if not fields and not cut:
+        raise BayesreconError(f"{program.name}: no data have the size {count}")
+    return fields
 
 
 def _all_data(program: tree.Program, stated: Mapping[str, npt.ArrayLike]) -> dict[str, RecordField]:
@@ -315,34 +405,21 @@ def _all_data(program: tree.Program, stated: Mapping[str, npt.ArrayLike]) -> dic
     }
 
 
-def _record_parameters(
-    program: tree.Program, count: str | None, stated: Mapping[str, npt.ArrayLike], implied: Mapping[str, npt.ArrayLike]
-) -> tuple[dict[str, int], int]:
-    """Parameters of each record, and how many records there are then."""
-    if count is None:
-        return {}, 0
+def _record_parameters(program: tree.Program, count: str) -> dict[str, int]:
+    """Parameters that have an entry for each record, with the axis of records."""
     uses = [d for d in declarations(program.parameters) if count in tree.names_in(tuple(sizes_of(d)))]
-    if not uses:
-        return {}, 0
-    units = stated.get(count, implied.get(count))
-    if units is None:
-        raise BayesreconError(
-            f"{program.name}: {uses[0].name} has an entry for each of the {count} records; state how many there are, "
-            f'constants={{"{count}": ...}} (--constants FILE.json)'
-        )
     result = record_parameters(tuple(uses), count)
     if result is None:
         raise BayesreconError(
             f"{program.name}, line {uses[0].position[0]}: {uses[0].name} must have exactly one axis of the "
             "number of records"
         )
-    return result, int(np.asarray(units))
+    return result
 
 
-def _unit_name(program: tree.Program) -> str:
-    taken = {n.name for n in tree.walk((program.data, program.parameters)) if isinstance(n, tree.Declare)}
-    name = "unit"
-    while name in taken:
+def _unused_name(program: tree.Program, name: str, taken: Collection[str] = ()) -> str:
+    declared = {n.name for n in tree.walk((program.data, program.parameters)) if isinstance(n, tree.Declare)}
+    while name in declared or name in taken:
         name += "_"
     return name
 
@@ -396,11 +473,15 @@ def _record_notes(parts: Parts) -> tuple[str, ...]:
     """Notes on what is used as a record."""
     if parts.count is None:
         return (Note(f"{parts.name}: all data together are one record"),)
-    notes = [Note(f"{parts.name}: the data are {parts.count} records with the fields {', '.join(parts.fields)}")]
-    if parts.unit:
-        notes.append(
-            Note(f"{', '.join(parts.per_record)} have one entry per record; the field {parts.unit} is its number")
-        )
+    notes = []
+    for kind in parts.kinds:
+        rows = f"windows of a series of {kind.count} values" if kind.lag else f"{kind.count} records"
+        rows = f"the first values of a series of {kind.count}" if isinstance(kind, Start) else rows
+        notes.append(Note(f"{parts.name}: the data are {rows} with the fields {', '.join(kind.names)}"))
+        if kind.unit:
+            notes.append(
+                Note(f"{', '.join(kind.per_record)} have one entry per record; the field {kind.unit} is its number")
+            )
     for name in parts.cut:
         notes.append(Note(f"{name} is computed from all records: the field is {name} itself, not its inputs"))
     return tuple(notes)
@@ -501,8 +582,8 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
     """The linear form of a program that is a Gaussian linear regression; None for other programs."""
 
     def record_response(params: Params, record: Records) -> tuple[jax.Array, jax.Array, jax.Array]:
-        machine = _Reading(parts.record)
-        _, run = parts.run_record(params, record, machine, Run(selects=False))
+        machine = _Reading(parts.kinds[0].record)
+        _, run = parts.run_record(params, record, 0, machine, Run(selects=False))
         if len(machine.terms) != 1 or any(tainted for *_, tainted in run.terms):
             raise StanError("a record has terms other than one normal density")
         if any(np.size(a) != 1 for a in machine.terms[0]):
@@ -514,7 +595,8 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
         return jax.vmap(record_response, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
 
     try:
-        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), parts.blank(_RECORDS, 0))
+        at = model.constrain(np.zeros(model.dimension))
+        return gaussian_predictor(model, response, at, parts.blank(_RECORDS, 0)[0])
     except (StanError, TypeError, ValueError):
         return None
 
@@ -543,9 +625,8 @@ def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
 def _log_density(parts: Parts, model: Model, params: Params, batch: Records) -> jax.Array:
     """The log density of all records, by one run of the program if records are known and have no units."""
     known = not any(isinstance(v, Tracer) for v in batch.values())
-    if parts.unit is None and known and parts.count is not None:
-        records = {k: np.asarray(v) for k, v in batch.items()}
-        run = parts.run_joint(params, records, len(next(iter(records.values()))))
+    if known and parts.count is not None and not any(kind.unit or kind.lag for kind in parts.kinds):
+        run = parts.run_joint(params, parts.batches({k: np.asarray(v) for k, v in batch.items()}))
         return run.total() + parts.coordinates.values(params)[1]
     terms = jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, batch)
     return jnp.sum(terms) + model.log_prior_at(params)

@@ -40,7 +40,7 @@ def test_parameters_of_each_record_are_named_by_a_unit():
 
 
 REFUSED = {
-    "a series": ("y[2:N] ~ normal(a * y[1:(N - 1)], 1);", "line 3: records are coupled here"),
+    "a process": ("y ~ normal(a + mean(y), 1);", 'line 3: records are coupled here.*record="all"'),
     "a mean": ("y ~ normal(a, 1 + sd(y));", "line 3: records are coupled here"),
     "a constant": ("a ~ normal(0, 1); target += sum(y);", "does not depend on any parameter"),
     "a function": ("y ~ normal(nothing(a), 1);", "line 3, column 20: there is no function nothing"),

@@ -30,7 +30,7 @@ def test_its_count_is_that_of_records(count, term, fields, constants):
     assert list(model.fields) == fields
     assert "log_lik" not in " ".join(model.notes)
     _, records = stan_data(TEXT.format(count=count, term=term), {**N, **M})
-    assert list(records) == fields
+    assert list(records) == ["kind", *fields, *({"y", "z"} - {*fields})]  # beside data at hand none is a constant
 
 
 def test_what_it_says_otherwise_is_noted():
