@@ -92,9 +92,7 @@ def untried(problem: Any, rows: Sequence[Row]) -> tuple[str, ...]:
     model = problem.release.model
     if problem.solved.law is STATIONARY or model.gaussian or model.simulate or not any(row.se for row in rows):
         return ()
-    return (
-        f"not tried: neighbours of {model.name}, which cannot be simulated; the intervals hold if its form is exact",
-    )
+    return (f"not tried: neighbours of {model.name}, which cannot be simulated: intervals hold if its form is exact",)
 
 
 def _changes(problem: Any, gradients: Float[np.ndarray, "K A d"]) -> Float[np.ndarray, "K r"]:

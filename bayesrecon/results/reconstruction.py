@@ -1,14 +1,17 @@
 """Results of `reconstruct`: weighted records with their certificate, and records of matched gradients."""
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.model import PseudoData, Records
+from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.base import Result
+from bayesrecon.results.row import Row
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -64,6 +67,46 @@ class Reconstruction(Result):
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
+    judge: InitVar[Callable[[PseudoData, Model], tuple[Row, ...]] | None] = None
+
+    def __post_init__(self, judge: Callable[[PseudoData, Model], tuple[Row, ...]] | None) -> None:
+        object.__setattr__(self, "_judge", judge)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_judge": None}  # the release does not travel with its result
+
+    def supports(self, refit: Model) -> tuple[Row, ...]:
+        """Whether another model has the same estimates on the pseudo-data as on the private data.
+
+        A refit solves `sum_n psi(x_n, theta) = 0`, where psi is the score of one record (the prior's is added once).
+        Let `theta` be its solution on the pseudo-data, J the curvature there, and `f_j = (J^-1 psi(., theta))_j` the
+        influence of a record on parameter j. Refitted to the private data, the parameter is
+
+            theta_j + sum_n f_j(x_n),
+
+        up to squares of the change. Pseudo-data have the totals that the release determines, and the total of f_j over
+        them is zero. So if f_j is in the span of the visible features, its total over the private data is zero too:
+        if this holds for all parameters, `theta` itself solves the private equations and the refit is *supported*. The
+        release alone decides: `visibility` is the share of f_j in the span, as in `recover`.
+
+        Args:
+            refit: a model whose fields the pseudo-data have. It need not be that of the release. It is fitted to the
+                weighted records at the mode of its likelihood times prior.
+
+        Returns:
+            One row per parameter. `estimate` is that on the pseudo-data, `se` the sampling error of the difference
+            between it and that on the private data, and the interval is for the latter. All rows have the verdict of
+            the least visible parameter, because each moves with the others: "determined" (the refit is supported),
+            "partly" (what is not visible may move it by more than `se`), or "undetermined" (without intervals).
+
+        Raises:
+            BayesreconError: the result was loaded from a file; the fields do not suffice; the pseudo-data do not
+                determine the parameters.
+        """
+        judge = getattr(self, "_judge", None)
+        if judge is None:
+            raise BayesreconError("which refits are supported is judged with the release: run reconstruct again")
+        return tuple(judge(self.pseudo, refit))
 
     def statistics(self) -> dict[str, float]:
         """Sum of the weights, and weighted means and variances of the reconstructed fields."""

@@ -1,6 +1,7 @@
 """`reconstruct`: certificates, constraints, what an attacker knows, and bad input."""
 
 import dataclasses
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon import Metric, ScoreMatching, WeightedRecords
+from bayesrecon.attacks.pseudodata.refits import fitted
 from bayesrecon.divergence.mean_embedding import Basis
+from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import load
@@ -17,7 +20,7 @@ from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.fitting.database import open_database, read_data
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import x64
-from bayesrecon.types import PseudoData
+from bayesrecon.types import Field, Model, Parameter, PseudoData
 
 FEW = 10
 """Weighted records, one number in all tests: programs are compiled for it once."""
@@ -47,11 +50,47 @@ def test_default_from_the_published_start_for_every_size(database):
     check_sizes(from_posteriordb("kidiq-kidscore_momiq", draws=1000), (50, 100, 200, 400, 800, 1600), "published")
 
 
+def normal(design, response="y"):
+    """A refit: a normal regression on some functions of x."""
+
+    def log_lik(params, record):
+        mean = params["beta"] @ jnp.stack([jnp.asarray(f, float) for f in design(record["x"][0])])
+        residual = (jnp.sum(record[response]) - mean) * jnp.exp(-params["log_scale"])
+        return -0.5 * residual**2 - params["log_scale"]
+
+    parameters = (Parameter("beta", (len(design(0.0)),)), Parameter("log_scale"))
+    return Model("refit", parameters, {"x": Field((1,)), "y": Field()}, log_lik, lambda params: jnp.zeros(()))
+
+
+REFITS = {
+    "of the release's form": (normal(lambda x: (1.0, x)), True),
+    "of the covariate": (normal(lambda x: (1.0,), "x"), True),
+    "on a square": (normal(lambda x: (1.0, x, x**2)), False),
+}
+
+
 @pytest.mark.slow
-def test_a_perfect_match_needs_few_records(small):
-    """Four features: a handful of weighted records has the whole posterior's score."""
-    _, release = small
-    assert bayesrecon.reconstruct(release, n=FEW).relative_gap < 1e-6
+def test_a_perfect_match_needs_few_records_and_supports_the_refits_that_need_no_more(small):
+    """Four features: a handful of weighted records has the whole posterior's score. Refits to them are those to the
+    data where their scores lie in these features, and others are not called determined."""
+    data, release = small
+    found = bayesrecon.reconstruct(release, n=FEW)
+    assert found.relative_gap < 1e-6
+    for name, (refit, supported) in REFITS.items():
+        rows = found.supports(refit)
+        with x64():
+            truth = fitted(refit, np.ones(len(data["y"])), data)[0]
+        assert {row.verdict == "determined" for row in rows} == {supported}, (name, rows)
+        if supported:
+            halves = np.array([row.upper - row.estimate for row in rows])
+            assert (np.abs(truth - [row.estimate for row in rows]) < 1.5 * halves).all(), (name, rows, truth)
+    refit = normal(lambda x: (1.0, 1.0))
+    with pytest.raises(BayesreconError, match="do not determine the refit"):
+        found.supports(refit)
+    with pytest.raises(BayesreconError, match="needs the field 'z'"):
+        found.supports(dataclasses.replace(refit, fields={"z": Field()}))
+    with pytest.raises(BayesreconError, match="run reconstruct again"):
+        pickle.loads(pickle.dumps(found)).supports(refit)
 
 
 @pytest.mark.slow

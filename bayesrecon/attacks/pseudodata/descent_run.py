@@ -18,6 +18,7 @@ from bayesrecon.arrays import Array
 from bayesrecon.attacks.duality import CANDIDATES, Ends, lowest
 from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
 from bayesrecon.attacks.pseudodata.descent import merge, newton, nonnegative, quasi_newton
+from bayesrecon.attacks.pseudodata.refits import supported
 from bayesrecon.attacks.pseudodata.support import Features, Support, Variables, amplitudes, sweep_of
 from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.domains import Domain
@@ -523,5 +524,6 @@ class DescentRun:
             warnings=(*self.problem.warnings, *self.warnings),
             failures=self.problem.unfit,
             seconds=seconds,
+            judge=partial(supported, self.problem),
             **description,
         )
