@@ -149,7 +149,7 @@ def good(repetitions: int) -> Iterator[Row]:
     yield row("all", 0, list(every)) | {"draws": ""}
 
 
-SIZE = 400  # releases of a family
+SIZE = 200  # releases of a family
 # The beginnings of failures, and the checks that they are of.
 BY = {"the chains": "chains", "draws and model disagree": "identities", "draws ": "ends"}
 
