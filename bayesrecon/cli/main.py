@@ -47,6 +47,7 @@ SHOWN = {  # by command: its panel and an example
     "game": (_PLAY, "game customers.csv --response churned --learner logistic"),
     "demo": (_MAKE, "demo"),
     "fit": (_MAKE, "fit linear_regression patients.csv --response outcome -o fit.nc"),
+    "verify": (_BEFORE, "verify fit.nc statement.json --key signer.pub"),
     "ledger": (
         "Keep a record of what was published, by which audits judge what comes next.",
         "ledger add table.csv --model ols --account survey --ledger private/ledger.json",

@@ -1,13 +1,15 @@
 """`bayesrecon verify`: whether a file is the one that a statement is about."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesrecon.cli.command import ENDING, Arguments, command, only
 from bayesrecon.errors import BayesreconError, visible
-from bayesrecon.json_types import Json
+
+if TYPE_CHECKING:
+    from bayesrecon.json_types import Json
 
 _DIFFERENT, _AGAIN = 1, 3  # exit codes
 _SENTENCES = {
@@ -64,7 +66,7 @@ def verify(
 COMMAND = verify
 
 
-def _told(stated: Json) -> list[str]:
+def _told(stated: "Json") -> list[str]:
     """A statement in sentences. It is what another person wrote, so nothing of it reaches the terminal as it is."""
     auditor, counted = (one if isinstance(one, dict) else {} for one in map(stated.get, ("auditor", "findings")))
     missing = stated.get("not_tried")
