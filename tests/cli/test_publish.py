@@ -11,7 +11,7 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Audit
 
 ASKED = ("publish", "draws.npz", "--model", "kidscore_momiq", "-o", "out", "--ledger", "book/ledger.json")
-WRITTEN = {"posterior.nc", "confidential_report.html", "data_availability.txt"}
+WRITTEN = {"posterior.nc", "confidential_report.html", "data_availability.txt", "statement.json"}
 
 
 @pytest.fixture
