@@ -5,7 +5,7 @@ Releases with fewer or rounder draws are predicted (`disclosure.thinning`). Summ
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Unpack, cast
@@ -29,7 +29,7 @@ from bayesrecon.disclosure.sanitising.supported import (
     tilted_errors,
 )
 from bayesrecon.disclosure.sanitising.tilts import TiltDistribution
-from bayesrecon.disclosure.thinning import predicted_errors
+from bayesrecon.disclosure.thinning import predicted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
@@ -39,7 +39,7 @@ from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.approximated.approximations import FULL_RANK, MEAN_FIELD, gaussian
 from bayesrecon.posteriors.approximated.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.releases import PosteriorDraws, Release
-from bayesrecon.results.plan import EXACT, Outlook, Plan, Price, Series
+from bayesrecon.results.plan import EXACT, Plan, Price, Series
 from bayesrecon.verbs.verb import verb
 
 # What summaries of draws would reveal: their mean and covariance, a mode with its covariance, and variational fits.
@@ -271,7 +271,7 @@ def plan(
         raise BayesreconError(f"releases={releases!r}: expected a number of releases to come, e.g. 12")
     state = None if releases is None else _state(budget, account, ledger)
     problem = solve_release(release, key=key, progress=progress, **attacker)
-    totals, rows, errors, shifts, slopes = predicted_errors(problem, draws, digits, statistics)
+    totals, rows, thinned, slopes = predicted(problem, draws, digits, statistics)
     failures = problem.failures(totals.scores)
     found = Summarised()
     if summaries and not failures:
@@ -290,19 +290,17 @@ def plan(
             worths = sorted({*worths, *series.worths})
         tilted, unsaid = tilted_errors(problem, tilts, slopes, worths)
     size = problem.embedding.effective_size
+    moments = found.moments
     outlooks = tuple(
-        Outlook(
-            row.name,
-            float(row.estimate or 0.0),
-            {t: float(e[i]) for t, e in errors.items()},
-            {k: float(s[i]) for k, s in shifts.items()},
-            {t: _scaled(found.moments.get(row.name), np.sqrt(size / t) / Z95) for t in errors} if found.moments else {},
-            mode={k: widths.get(row.name) for k, widths in found.modes.items()},
-            variational={k: widths.get(row.name) for k, widths in found.full_rank.items()},
-            mean_field={k: widths.get(row.name) for k, widths in found.mean_field.items()},
+        replace(
+            outlook,
+            moments={t: _scaled(moments.get(outlook.name), np.sqrt(size / t) / Z95) for t in outlook.se if moments},
+            mode={k: widths.get(outlook.name) for k, widths in found.modes.items()},
+            variational={k: widths.get(outlook.name) for k, widths in found.full_rank.items()},
+            mean_field={k: widths.get(outlook.name) for k, widths in found.mean_field.items()},
             sanitised={worth: float(scatter[i]) for worth, scatter in tilted.items()},
         )
-        for i, row in enumerate(rows)
+        for i, outlook in enumerate(thinned)
     )
     warnings = (*found.warnings, *unsaid)
     prices: tuple[Price, ...] = ()

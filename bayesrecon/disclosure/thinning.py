@@ -29,32 +29,32 @@ _STARTS = 8  # thinned series that are averaged
 
 def predicted_outlooks(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> dict[str, Outlook]:
     """Predicted errors by numbers of draws and shifts by numbers of digits, for each statistic of a solved release."""
-    _, rows, errors, shifts, _ = predicted_errors(problem, draws, digits, None)
-    return {
-        row.name: Outlook(
-            row.name,
-            float(row.estimate or 0.0),
-            {t: float(by_statistic[i]) for t, by_statistic in errors.items()},
-            {k: float(by_statistic[i]) for k, by_statistic in shifts.items()},
-        )
-        for i, row in enumerate(rows)
-    }
+    return {outlook.name: outlook for outlook in predicted(problem, draws, digits, None)[2]}
 
 
-def predicted_errors(
+def predicted(
     problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, object] | None
-) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
+) -> tuple[SampledTotals, tuple[Row, ...], tuple[Outlook, ...], np.ndarray]:
     """Predict the S statistics of a solved release for fewer draws and fewer digits.
 
     Returns:
-        The totals, the rows, `{draws: errors (S,)}`, `{digits: shifts (S,)}`, and the slopes in the basis `(r, S)`.
+        The totals, the rows, the outlooks, and the slopes in the basis `(r, S)`.
     """
     library, totals = totals_of(problem.solved, problem.knowledge, problem.reference, statistics)
     rows, slopes = slopes_of(library, totals)
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
     shifts = {k: _moved(problem, totals.directions @ slopes, k) for k in sorted(set(digits))}
-    return totals, rows, errors, shifts, totals.directions @ slopes
+    outlooks = tuple(
+        Outlook(
+            row.name,
+            float(row.estimate or 0.0),
+            {t: float(by_statistic[i]) for t, by_statistic in errors.items()},
+            {k: float(by_statistic[i]) for k, by_statistic in shifts.items()},
+        )
+        for i, row in enumerate(rows)
+    )
+    return totals, rows, outlooks, totals.directions @ slopes
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:

@@ -207,7 +207,7 @@ class PlainWords:
 
 def in_plain_words(audit: "Audit") -> PlainWords:
     """The summary at the top of the report."""
-    people = [_PEOPLE[audit.severity], *(_needs(f) for f in audit.findings[:3])]
+    people = [_PEOPLE[audit.severity], *(f"{_sentence(f)}. To see it takes {f.needs}." for f in audit.findings[:3])]
     dropped = tuple(dict.fromkeys(where for f in audit for where in f.drop))
     drop = {where.lstrip("@") for where in dropped}  # attributes are marked with @
     staying = [f for f in audit if not (f.drop and set(f.where) <= drop)]
@@ -220,10 +220,6 @@ def in_plain_words(audit: "Audit") -> PlainWords:
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         stays.append(f"Not attacked, so it is not known what they reveal: {', '.join(names[:_MOST])}{more}.")
     return PlainWords(tuple(people), dropped, tuple(stays))
-
-
-def _needs(finding: "Finding") -> str:
-    return f"{_sentence(finding)}. To see it takes {finding.needs}."
 
 
 def _sentence(finding: "Finding") -> str:

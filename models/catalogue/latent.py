@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
@@ -104,13 +103,13 @@ def index(data: Data, name: str) -> np.ndarray:
     return np.asarray(data[name], np.int64)
 
 
-def constant(value: npt.ArrayLike) -> Constant:
+def constant(value: object) -> Constant:
     """Numbers as nested tuples, because settings are hashed and stored as JSON."""
     listed = np.asarray(value).tolist()
     return tuple(map(constant, listed)) if isinstance(listed, list) else listed
 
 
-def given(*same: str, **renamed: str) -> Callable[[Data], dict[str, Constant]]:
+def given(*same: str, **renamed: str) -> Callable[[Data], dict[str, object]]:
     """Constants that are data of these names, or of other ones: `{constant: name in the data}`."""
     sources = dict(zip(same, same, strict=True)) | renamed
     return lambda data: {name: constant(data[source]) for name, source in sources.items()}

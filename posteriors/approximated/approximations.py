@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import helmert
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step
@@ -470,10 +471,7 @@ def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Mode
 
 def contrasts(count: int) -> np.ndarray:
     """Orthonormal directions `(T, T - 1)` without the constant, which log densities do not have (Helmert)."""
-    result = np.triu(np.ones((count, count - 1)))
-    size = np.arange(1, count)
-    result[size, size - 1] = -size
-    return result / np.sqrt(size * (size + 1))
+    return helmert(count).T.copy()
 
 
 def _log_prior(model: Model, points: np.ndarray) -> jax.Array:

@@ -243,7 +243,8 @@ def _stan(objects: RObjects, node: int) -> SampleFields:
         return None
     code = objects.texts(objects.element(node, "@stanmodel", "@model_code"))
     early = _stacked(warmup) if all(len(v) for chain in warmup for v in chain.values()) else {}
-    program = SavedProgram(code[0], _renamed(objects, simulation), _sizes(objects, node)) if code else None
+    shapes = _shapes(objects, objects.element(node, "@par_dims")) if code else {}
+    program = SavedProgram(code[0], _renamed(objects, simulation), shapes) if code else None
     return _stacked(chains), _stacked(statistics), early, program, frozenset(used)
 
 
@@ -261,11 +262,6 @@ def _renamed(objects: RObjects, simulation: int) -> dict[str, str]:
             index = np.unravel_index(k, shape, order="F") if shape else ()
             program_names.append(f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name)
     return {new: old for new, old in zip(names, program_names, strict=True) if new != old}
-
-
-def _sizes(objects: RObjects, node: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of all variables of the program, which a `stanfit` stores."""
-    return _shapes(objects, objects.element(node, "@par_dims"))
 
 
 def _shapes(objects: RObjects, node: int) -> dict[str, tuple[int, ...]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -437,8 +436,5 @@ def price_of(model: Model, data: PseudoData, theta: np.ndarray, asked: Promise) 
 
 
 def _ends(ranges: Ranges) -> dict[str, tuple[float, float]]:
-    found: dict[str, Any] = {}
-    for name, field in ranges.fields.items():
-        levels = field.domain.levels
-        found[name] = (min(levels), max(levels)) if levels else (field.domain.low, field.domain.high)
-    return {name: (float(low), float(high)) for name, (low, high) in found.items()}
+    ends = {name: field.domain.ends for name, field in ranges.fields.items()}
+    return {name: (float(low), float(high)) for name, (low, high) in ends.items()}
