@@ -225,7 +225,7 @@ _NODES: dict[str, Callable[[tree.Position, Items], Any]] = {
 
 # `#include` of files that lie in the folder of a program, or in folders of that.
 
-DEEPEST, MOST = 10, 200
+DEEPEST_INCLUDE, MOST = 10, 200
 """Files that include each other, and files of one program: hand-written ones have a handful."""
 
 _LINE = re.compile(r"[ \t]*#include[ \t]+(?:\"([^\"\n]*)\"|<([^>\n]*)>|(\S+))[ \t]*(?://[^\n]*)?")
@@ -260,8 +260,8 @@ class _Reader:
             file = match[1] or match[2] or match[3] or ""
             try:
                 inside, label = self.read(file), f"{name}, line {number}: {file}"
-                if depth + 1 > DEEPEST:
-                    raise BayesreconError(f"includes are nested more than {DEEPEST} deep")
+                if depth + 1 > DEEPEST_INCLUDE:
+                    raise BayesreconError(f"includes are nested more than {DEEPEST_INCLUDE} deep")
             except BayesreconError as error:
                 raise BayesreconError(f"{name}, line {number}, #include {file[:80]}: {error}") from None
             lines.append(self.expanded(inside, label, depth + 1))
