@@ -37,7 +37,7 @@ IGNORED = {
 }
 """What is not looked at, by format."""
 
-_TEXTS, _MOST, _BLOCK, _JSON = (".csv", ".txt", ".out"), 2**16, 2**24, 2**28
+_TEXTS, _MOST, _BLOCK, _JSON = (".csv", ".txt", ".out", ".log", ".p"), 2**16, 2**24, 2**28
 _REMARK = re.compile(rb"(?m)#.*$")
 _LONG = re.compile(rb"\d[\d.]{17,}(?:[eE][-+]?\d+)?")
 _DIGITS = 17  # of a double

@@ -13,6 +13,7 @@ from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**24  # letters of a line of names
 _MOST_COMMENTS = 10_000
+_COMMENTS = ("#", "[ID:")  # the latter begins the files of MrBayes
 
 
 class TextRows(TypedDict):
@@ -41,7 +42,7 @@ def read_text_rows(path: Path) -> TextRows:
         lines = (_short(path, line) for line in file)
         first = ""
         for line in lines:
-            if line.startswith("#"):
+            if line.startswith(_COMMENTS):
                 comments = [*comments, line.lstrip("# ").rstrip()] if len(comments) < _MOST_COMMENTS else comments
             elif line.strip():
                 first = line
@@ -56,7 +57,7 @@ def read_text_rows(path: Path) -> TextRows:
 
         def cells() -> Iterator[str]:
             for line in itertools.chain([first], lines):
-                if line.startswith("#") or not line.strip():
+                if line.startswith(_COMMENTS) or not line.strip():
                     if line.strip() and len(comments) < _MOST_COMMENTS:
                         comments.append(line.lstrip("# ").rstrip())
                     continue

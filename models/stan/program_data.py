@@ -12,7 +12,8 @@ from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
-from bayesrecon.models.stan.record_term import NeedsAllRecordsError, columns, counts_to_try, sizes_of
+from bayesrecon.models.stan.program_fields import columns, counts_to_try, sizes_of
+from bayesrecon.models.stan.record_term import NeedsAllRecordsError
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
 
 

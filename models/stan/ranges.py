@@ -16,7 +16,7 @@ import numpy as np
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, Domain
 from bayesrecon.model import Field
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.record_term import FEW, RecordField
+from bayesrecon.models.stan.program_fields import FEW, RecordField
 
 _TURNED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _BINARY = ("bernoulli", "bernoulli_logit", "bernoulli_logit_glm")

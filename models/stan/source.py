@@ -1,7 +1,6 @@
 """Stan programs as `Model`."""
 
 import os
-import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,29 +27,31 @@ from bayesrecon.models.stan.left_out import LeftOut
 from bayesrecon.models.stan.machine import StanMachine
 from bayesrecon.models.stan.named_densities import linear_predictor
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
-from bayesrecon.models.stan.parsing import parse
+from bayesrecon.models.stan.parsing import parse, with_includes
 from bayesrecon.models.stan.posterior import ParameterDeclaration, declarations, machine_of, places, value_of
-from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
-from bayesrecon.models.stan.record_term import (
-    CoupledError,
+from bayesrecon.models.stan.program_fields import (
     MissingConstantsError,
-    NeedsAllRecordsError,
-    Parts,
     RecordField,
-    RecordsOf,
-    Start,
     columns,
     constants_of,
     counted_numbers,
     counts_to_try,
-    coupled_column,
     domain_of,
-    identities_of,
     implied_sizes,
     indexing,
-    pointwise_notes,
     record_parameters,
     sizes_of,
+)
+from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
+from bayesrecon.models.stan.record_term import (
+    CoupledError,
+    NeedsAllRecordsError,
+    Parts,
+    RecordsOf,
+    Start,
+    coupled_column,
+    identities_of,
+    pointwise_notes,
     windowed,
 )
 from bayesrecon.models.stan.simulation import simulation
@@ -485,69 +486,6 @@ def _record_notes(parts: Parts) -> tuple[str, ...]:
     for name in parts.cut:
         notes.append(Note(f"{name} is computed from all records: the field is {name} itself, not its inputs"))
     return tuple(notes)
-
-
-# `#include` of files that lie in the folder of a program, or in folders of that.
-
-DEEPEST, MOST = 10, 200
-"""Files that include each other, and files of one program: hand-written ones have a handful."""
-
-_LINE = re.compile(r"[ \t]*#include[ \t]+(?:\"([^\"\n]*)\"|<([^>\n]*)>|(\S+))[ \t]*(?://[^\n]*)?")
-
-
-def with_includes(text: str, name: str, folder: Path | None, largest: int) -> str:
-    """The text with every line of `#include` replaced by the file that it names.
-
-    Args:
-        folder: folder of the program; None of one that is no file.
-        largest: characters of everything together.
-
-    >>> with_includes("model { }", "a.stan", None, 100)
-    'model { }'
-    """
-    if "#include" not in text:
-        return text
-    return _Reader(folder, largest).expanded(text, name, 0)
-
-
-class _Reader:
-    def __init__(self, folder: Path | None, largest: int):
-        self.folder, self.left, self.files = folder, largest, 0
-
-    def expanded(self, text: str, name: str, depth: int) -> str:
-        lines = []
-        for number, line in enumerate(text.split("\n"), 1):
-            match = _LINE.fullmatch(line)
-            if match is None:
-                lines.append(line)
-                continue
-            file = match[1] or match[2] or match[3] or ""
-            try:
-                inside, label = self.read(file), f"{name}, line {number}: {file}"
-                if depth + 1 > DEEPEST:
-                    raise BayesreconError(f"includes are nested more than {DEEPEST} deep")
-            except BayesreconError as error:
-                raise BayesreconError(f"{name}, line {number}, #include {file[:80]}: {error}") from None
-            lines.append(self.expanded(inside, label, depth + 1))
-        return "\n".join(lines)
-
-    def read(self, file: str) -> str:
-        """The text of an included file."""
-        if self.folder is None:
-            raise BayesreconError("#include needs a program from a file; insert the included lines instead")
-        path = Path(file)
-        if path.is_absolute() or not (self.folder / path).resolve().is_relative_to(self.folder.resolve()):
-            raise BayesreconError("it is not in the folder of the program")
-        path = self.folder / path
-        if not path.is_file():
-            raise BayesreconError("there is no such file in the folder of the program")
-        self.files, self.left = self.files + 1, self.left - path.stat().st_size
-        if self.files > MOST or self.left < 0:
-            raise BayesreconError("the included files are too large")
-        try:
-            return path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise BayesreconError("it is not text") from None
 
 
 # Which Stan programs are Gaussian linear regressions.

@@ -1,4 +1,5 @@
-"""Chains as plain text: of getdist and cobaya, with weights, of CODA as BUGS and JAGS write it, and tables of R."""
+"""Chains as plain text: of getdist and cobaya, with weights, of CODA as BUGS and JAGS write it, of programs for
+phylogenies (BEAST's and RevBayes' `.log`, MrBayes' `.p`), and tables of R."""
 
 import re
 from collections.abc import Sequence
@@ -181,4 +182,6 @@ def _levels(draws: Draws) -> dict[str, np.ndarray]:
     return sort_columns(draws.values, by_r=True).levels()
 
 
-FORMAT = Format("text of chains", (".txt", ".out"), read_text_chains, _contents, several=True, guarded=True)
+FORMAT = Format(
+    "text of chains", (".txt", ".out", ".log", ".p"), read_text_chains, _contents, several=True, guarded=True
+)

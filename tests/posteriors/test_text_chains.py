@@ -42,6 +42,20 @@ def test_cobaya(tmp_path):
     assert "concatenated" in read_contents(paths).notes[0]
 
 
+FIRST_LINES = {
+    "beast.log": "# BEAST v1.10.4\nstate\tposterior\tprior\tlikelihood\ta\n",
+    "revbayes.log": "Iteration\tPosterior\tLikelihood\tPrior\ta\n",
+    "mrbayes.run1.p": "[ID: 9409050143]\nGen\tLnL\tLnPr\tTL\ta\n",
+}
+
+
+@pytest.mark.parametrize("name", FIRST_LINES)
+def test_programs_for_phylogenies(name, tmp_path):
+    rows = (f"{100 * k}\t-7.5\t-2.5\t-5.0\t{a!r}\n" for k, a in enumerate(CHAINS[0, :, 0].tolist()))
+    (tmp_path / name).write_text(FIRST_LINES[name] + "".join(rows))
+    np.testing.assert_array_equal(read_draws(tmp_path / name).values["a"][0], CHAINS[0, :, 0])
+
+
 def coda(folder):
     for c, chain in enumerate(CHAINS):
         cells = [(k + 1, value) for column in chain.T for k, value in enumerate(column.tolist())]

@@ -80,6 +80,10 @@ def _energy_like(v: np.ndarray) -> bool:
 
 
 _COUNT = _whole(0, 2**31)
+
+PHYLOGENIES = ("posterior", "likelihood", "prior", "lnl", "lnpr", "treelikelihood")
+"""Log densities under the names of programs for phylogenies."""
+
 KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
@@ -111,7 +115,8 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("energy_error", "max_energy_error", "energy_change", "energy", "lp", "logp", "log_p", "log_prob", "model_logp",
          "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "log_accept_ratio",
-         "fisher_distance", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl"), _energy_like
+         "fisher_distance", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl", *PHYLOGENIES),
+        _energy_like,
     ),
 }  # fmt: skip
 """Tests by name, without Stan's trailing underscores."""
@@ -119,6 +124,7 @@ KNOWN: dict[str, Check] = {
 AMBIGUOUS = {
     "beta", "accept", "depth", "energy", "lp", "logp", "log_p", "log_prob", "model_logp", "log_density", "logdensity",
     "log_posterior", "potential_energy", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl",
+    *PHYLOGENIES,
 }  # fmt: skip
 """Names that parameters can also have, and statistics that depend on the data. Among parameters they prove nothing."""
 

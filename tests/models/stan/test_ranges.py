@@ -9,8 +9,8 @@ import bayesrecon
 from bayesrecon.domains import Domain
 from bayesrecon.model import Field
 from bayesrecon.models import from_stan, stan_data
+from bayesrecon.models.stan.program_fields import columns
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
-from bayesrecon.models.stan.record_term import columns
 from bayesrecon.models.stan.source import read_program
 
 PROGRAM = """data {{ int N; vector[N] y; array[N] int g; }}
