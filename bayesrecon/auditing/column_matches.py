@@ -153,7 +153,8 @@ class Matching:
                 name, relation = match
                 relation = (relation + hidden).strip()
                 return f"{name!r}" + (f" ({relation})" if relation else "")
-            if not texts and part.size > _MOST_VALUES and (column := self(part.ravel()[_MOST_VALUES:], sampled=True)):
+            rest = np.zeros(0) if isinstance(part, str) or texts else part.ravel()[_MOST_VALUES:]
+            if rest.size and (column := self(rest, sampled=True)):
                 return column
         return None
 

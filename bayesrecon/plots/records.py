@@ -89,8 +89,9 @@ def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | N
         ax.set_xlabel(f"true {name}", parse_math=False)
     y, se = column.estimate[determined][order], column.se[determined][order]
     few = len(y) <= _MOST_BARS
-    marks = {"ms": 5, "elinewidth": 1.2} if few else {"ms": 2, "elinewidth": 0.3, "alpha": 0.5}
-    ax.errorbar(x, y, 1.96 * se, fmt="o", color=BLUE, zorder=3, label="recovered, 95 %", **marks)
+    size, width, alpha = (5, 1.2, 1.0) if few else (2, 0.3, 0.5)
+    bars = ax.errorbar(x, y, 1.96 * se, fmt="o", ms=size, elinewidth=width, color=BLUE, alpha=alpha, zorder=3)
+    bars.set_label("recovered, 95 %")
     if column.naive is not None:
         naive = np.asarray(column.naive, float)[determined][order]
         ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="the model's own guess")

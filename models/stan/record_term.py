@@ -367,7 +367,8 @@ def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tu
         **{f: Field((lag, *parts.fields[name].shape), parts.fields[name].domain, start) for f, name in firsts.items()},
         **{name: replace(field, kind=own) for name, field in fields.items()},
     }
-    begin = Start(**{**vars(kind), "lag": lag, "places": {f: (name, 0) for f, name in firsts.items()}})
+    shared: dict[str, Any] = {**vars(kind), "lag": lag, "places": {f: (name, 0) for f, name in firsts.items()}}
+    begin = Start(**shared)
     return replace(parts, kinds=(begin, one), fields=described, tag=tag)
 
 
@@ -496,7 +497,7 @@ _CLOSE = 1e-8  # relative to the terms
 def pointwise_notes(program: tree.Program, parts: Parts, model: Model) -> tuple[str, ...]:
     """Notes on whether `log_lik`, if present, agrees with the choice of a record."""
     stated = count_of_log_lik(program)
-    if stated is None or parts.count is None or len(parts.kinds) > 1 or parts.kinds[0].lag:
+    if stated is None or parts.count is None or len(parts.kinds) > 1 or any(kind.lag for kind in parts.kinds):
         return ()
     if stated != parts.count:
         return (f"{NAME} has an entry for each of {stated}, but the records are {parts.count}",)
