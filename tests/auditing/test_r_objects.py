@@ -85,6 +85,7 @@ def test_the_response_is_the_sum_of_fitted_values_and_residuals():
     np.testing.assert_allclose(column("lm-model_false.rds", "pressure"), PATIENTS["pressure"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_smooth_keeps_every_value_of_its_covariate():
     np.testing.assert_allclose(
         np.sort(column("gam-stripped.rds", "covariate 1")), np.unique(PATIENTS["age"]), atol=1e-9
