@@ -159,12 +159,12 @@ def finish(
 
     judged, result = result.fixed or result, _as_typed(result.told(show_values), args.options)
     decision = None if policy is None else policy[0].decided(judged, policy[1])
-    for kind, path in (published or {}).items():
-        if path is not None and not interrupted:
-            console.wrote(write_published(kind, judged, path, policy and policy[0].stated(decision)))
     if html is not None:
         console.wrote(result.save_report(html, _command_line(args)))
     args.deliver(result, "report.plot_audit", _show)
+    for kind, path in (published or {}).items():
+        if path is not None and not interrupted:
+            console.wrote(write_published(kind, judged, path, policy and policy[0].stated(decision)))
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)

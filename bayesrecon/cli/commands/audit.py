@@ -168,6 +168,14 @@ def audit(
     for line in () if rules is None else rules.notes():
         console.say(line)
     decides = None if rules is None else (rules, spent or {})
+    if statement is not None:
+        from bayesrecon.auditing.folders import is_archive
+
+        for file in files:
+            if not Path(file).exists() or is_archive(file):
+                raise BayesreconError(
+                    f"--statement is about files that are there; {file} is none, or has to be unpacked"
+                )
     published = {"statement": statement, "sarif": sarif}
     together: Json = {"membership": members_of(membership), "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
