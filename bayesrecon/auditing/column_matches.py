@@ -159,9 +159,10 @@ class Matching:
         return None
 
     def _of_sample(self, flat: np.ndarray, blocks: int) -> str | None:
-        flat = _usual(flat[np.isfinite(flat)])
-        if len(flat) < _FEWEST or np.ptp(flat) == 0:
+        flat = flat[np.isfinite(flat)]
+        if len(flat) < _FEWEST or not 0 < np.ptp(_usual(flat)) < np.inf:
             return None
+        flat = _usual(flat)
         matches = (m for m in self._in_any_order(flat) if m.plainness == 2 or not m.words)
         best = max(matches, key=lambda match: match.bits, default=None)
         return f"{best.column!r}" if best is not None and best.bits >= self._needed(blocks) else None
@@ -173,7 +174,8 @@ class Matching:
             whole = kind.kind != "i"
             fitting = [(name, v.astype(kind)) for name, v in named if whole or np.array_equal(v, np.rint(v))]
             sought = np.unique(np.concatenate([v for _, v in fitting])) if fitting else np.zeros(0, kind)
-            for shift in range(min(kind.itemsize, len(content)) if sought.size else 0):
+            room = len(content) - _IN_A_ROW * kind.itemsize + 1
+            for shift in range(min(kind.itemsize, room) if sought.size else 0):
                 there = np.frombuffer(content, kind, (len(content) - shift) // kind.itemsize, shift)
                 hit = sought[np.minimum(np.searchsorted(sought, there), len(sought) - 1)] == there
                 hit[1:] &= there[1:] != there[:-1]

@@ -169,3 +169,21 @@ def test_what_no_reader_knows_is_searched_for_the_table(kind, tmp_path):
         (tmp_path / "file.foo").write_bytes(content)
         found = bayesrecon.audit(tmp_path / "file.foo", data={"age": ages, "row": np.arange(40.0)})
         assert (found.severity, found.verdict) == (severity, "incomplete")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [np.nan] * 9,
+        [np.inf, 1.0, 2.0, 3.0],
+        [1e308, -1e308, 0.0, 5.0],
+        [2.0] * 9,
+        b"",
+        b"\x00\xff" * 50,
+        b"1e999 2 3 4 5",
+    ],
+    ids=str,
+)
+def test_numbers_of_any_kind_are_compared(values):
+    assert Matching({"age": _RNG.normal(50, 10, 9), "row": np.arange(9.0)})(values, sampled=True) is None
