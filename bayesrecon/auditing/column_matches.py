@@ -5,7 +5,6 @@ Only a data steward, who has the data, can do this. No attack sees the result. W
 audit in a thousand has a false match.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ from bayesrecon.auditing.coincidence import (
     has_equal_steps,
     resolution,
 )
-from bayesrecon.auditing.decoded_values import as_numbers, layers
+from bayesrecon.auditing.decoded_values import NUMBER, as_numbers, layers
 
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared
@@ -32,7 +31,6 @@ _SAMPLE = 64  # rows that are compared before all are
 _MOST_LEVELS = 20  # a text with more levels is no factor, whose levels may be named
 _LARGEST = 1e4  # largest distance from the median, relative to the range of most values
 _KINDS, _IN_A_ROW, _MOST_PLACES = ("<f8", ">f8", "<f4", ">f4", "<i8", ">i8", "<i4", ">i4", "<i2", ">i2"), 5, 1000
-_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _SHARE, _MOST = 0.3, 0.8  # smallest shares of values in common: of the file's or the column's, and standardised
 
 
@@ -139,7 +137,9 @@ class Matching:
                 follow the values of their records, so only equal values count.
         """
         if sampled and isinstance(values, bytes):
-            return self._in_bytes(values) or self(np.array(_NUMBER.findall(values), float), sampled=True)
+            return self._in_bytes(values) or self(
+                np.array(NUMBER.findall(values.decode("latin-1")), float), sampled=True
+            )
         if sampled:
             flat = np.ravel(np.asarray(values, float))
             starts = range(0, flat.size, _MOST_VALUES)
@@ -160,9 +160,9 @@ class Matching:
 
     def _of_sample(self, flat: np.ndarray, blocks: int) -> str | None:
         flat = flat[np.isfinite(flat)]
-        if len(flat) < _FEWEST or not 0 < np.ptp(_usual(flat)) < np.inf:
+        flat = _usual(flat) if len(flat) >= _FEWEST else flat[:0]
+        if not flat.size or not 0 < np.ptp(flat) < np.inf:
             return None
-        flat = _usual(flat)
         matches = (m for m in self._in_any_order(flat) if m.plainness == 2 or not m.words)
         best = max(matches, key=lambda match: match.bits, default=None)
         return f"{best.column!r}" if best is not None and best.bits >= self._needed(blocks) else None

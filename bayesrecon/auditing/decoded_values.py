@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _MOST_NUMBERS, _MOST_BYTES = 100_000, 2**24  # largest amounts that are examined, since a file can hold any amount
 _BASE64, _HEX = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}"), re.compile(r"(?:[0-9a-fA-F]{2}){12,}")
 
@@ -69,7 +69,7 @@ def _in_text(text: str) -> Iterator[Part]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        matches = _NUMBER.findall(text[: 40 * _MOST_NUMBERS])[:_MOST_NUMBERS]
+        matches = NUMBER.findall(text[: 40 * _MOST_NUMBERS])[:_MOST_NUMBERS]
         if len(matches) >= 3 and sum(map(len, matches)) + text.count(",") + text.count(" ") > 0.5 * len(text):
             yield np.array([float(n) for n in matches])
         return

@@ -136,12 +136,10 @@ def _finding(
     rows: list[Row], recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]
 ) -> Finding:
     count = next((r for r in rows if r.name == "n"), None)
-    limits_of_n = (None, None) if count is None else (count.lower, count.upper)
-    between = (
-        "n between {:.6g} and {:.6g}, ".format(*limits_of_n)
-        if None not in limits_of_n and len(set(limits_of_n)) > 1
-        else ""
-    )
+    low, high = (None, None) if count is None else (count.lower, count.upper)
+    between = ""
+    if low is not None and high is not None and low < high:
+        between = f"n between {low:.6g} and {high:.6g}, "
     severity = _severity(rows, limits)
     title = f"the {attack} gives statistics of the data" + " exactly" * (severity == "medium")
     summary, needs = f"{between}{len(rows)} of {len(recovery)} statistics determined", _resting(recovery, PRIOR)

@@ -139,20 +139,20 @@ def verified(path: str | Path, made: Json) -> Compared:
     return "different"
 
 
-def signed_by(path: str | Path, key: str | Path) -> None:
-    """Check the signature PATH.sig of a file, which `ssh-keygen -Y sign -n file -f KEY PATH` makes.
+def is_signed(path: str | Path, key: str | Path) -> bool:
+    """Whether PATH.sig is a signature of a file by a key, as `ssh-keygen -Y sign -n file -f KEY PATH` makes it.
 
     Args:
         path: the signed file.
         key: the public key of the signer, as ssh-keygen writes it.
 
     Raises:
-        BayesreconError: there is no signature, it is not by this key, or ssh-keygen is not installed.
+        BayesreconError: the key cannot be read, or ssh-keygen is not installed.
     """
     path, program = Path(path), shutil.which("ssh-keygen")
     signature = path.with_name(path.name + ".sig")
     if not signature.is_file():
-        raise BayesreconError(f"{path}: it is not signed; there is no {signature.name} beside it")
+        return False
     if program is None:
         raise BayesreconError("signatures are checked by ssh-keygen, which is not installed (OpenSSH 8.1 or later)")
     try:
@@ -167,8 +167,7 @@ def signed_by(path: str | Path, key: str | Path) -> None:
         asked = [program, "-Y", "verify", "-f", str(allowed), "-I", _SIGNER, "-n", _NAMESPACE, "-s", str(signature)]
         with path.open("rb") as file:
             done = subprocess.run(asked, stdin=file, capture_output=True, check=False)
-    if done.returncode:
-        raise BayesreconError(f"{path}: {signature.name} is not a signature of it by the key {key}")
+    return not done.returncode
 
 
 def _digests(path: Path) -> dict[str, str]:

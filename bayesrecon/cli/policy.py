@@ -1,6 +1,5 @@
 """A project's policy: which findings of an audit it allows, in a YAML file that is named on the command line."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +110,8 @@ def read_policy(path: Path) -> Policy:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BayesreconError(f"--policy {path}: cannot be read ({type(error).__name__})") from None
+    from bayesrecon.posteriors.contents import stamp
+
     values = _parsed(path, text)
     if not isinstance(values, dict) or not values:
         raise BayesreconError(f"--policy {path}: expected lines KEY: VALUE")
@@ -120,7 +121,7 @@ def read_policy(path: Path) -> Policy:
             raise BayesreconError(f"--policy {path}: unknown key {key!r}{near(str(key), known)}")
         if (expected := _expected(key, value)) is not None:
             raise BayesreconError(f"--policy {path}: {key}: expected {expected}, not {value!r}")
-    return Policy(path.name, hashlib.sha256(text.encode()).hexdigest(), values)
+    return Policy(path.name, stamp(path).sha256, values)
 
 
 def _parsed(path: Path, text: str) -> Any:

@@ -349,8 +349,8 @@ def windowed(parts: Parts) -> Parts | None:
     return None
 
 
-def _same(a: float, b: float, *parts: float) -> bool:
-    return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b) + sum(map(abs, parts)))
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b))
 
 
 def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tuple[str, int]], starts: bool) -> Parts:

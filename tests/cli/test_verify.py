@@ -1,5 +1,6 @@
 """`bayesrecon audit --statement` and `verify`: what a receiver can check of a file, and what code hosts are shown."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -98,3 +99,11 @@ def test_the_hook_of_pre_commit_names_a_command_that_is_there(run):
     assert words[0] == "bayesrecon"
     shown = run(words[1], "--help").out
     assert all(word in shown for word in words[2:] if word.startswith("--"))
+
+
+def test_a_policy_is_named_by_the_digest_of_its_file(folder, run, tmp_path):
+    policy, made = tmp_path / "policy.json", tmp_path / "s.json"
+    policy.write_bytes(b'{"allow_incomplete":\r\n true}\r\n')
+    run("audit", folder / "fit.npz", "--draws", "--policy", policy, "--statement", made)
+    stated = json.loads(made.read_text())["predicate"]["policy"]
+    assert stated == {"sha256": hashlib.sha256(policy.read_bytes()).hexdigest(), "decision": "allowed"}

@@ -41,7 +41,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         parts = [_not_drawn(look, values[:, c], together) for c in np.flatnonzero(~same)]
         if cycles := [part for part in parts if part is not None]:
             findings.append(_cycle(look, variable, cycles[0], len(cycles)))
-        elif column := look.named(values[:, ~same], sampled=True):
+        elif look.private is not None and (column := look.named(values[:, ~same], sampled=True)):
             findings.append(_among_draws(variable, column))
     findings += _constant_scalars(look, singles)
     return findings, []

@@ -1,6 +1,5 @@
 """`bayesrecon audit`: may this file be published?"""
 
-import hashlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -283,12 +282,13 @@ def _published(
         return [], [], None
     from bayesrecon.auditing.published import published_before
     from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+    from bayesrecon.posteriors.contents import stamp
 
     whose = Whose(EVERYBODY if account is None else account, part)
     with opened_ledger(ledger_apart(ledger, *map(Path, files)), only_read=True) as book:
         entries, state, guarantee = book.published(whose.account), book.state(whose), book.guaranteed(whose)
         spent = {"worth": book.account(whose).spent, "epsilon": 0.0 if guarantee is None else guarantee.epsilon}
-    own = {hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if Path(file).is_file()}
+    own = {stamp(path).sha256 for path in map(Path, files) if path.is_file()}
     others = [one for one in entries if one["sha256"] not in own]
     known = [one for one in others if part is None or one["part"] in (None, whose.part)]
     return published_before(known), state, spent
