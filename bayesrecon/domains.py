@@ -1,6 +1,8 @@
 """Domains of a record's fields, and how to draw generic values from them."""
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -210,3 +212,26 @@ class Field:
     shape: tuple[int, ...] = ()
     domain: Domain = REAL
     kind: RecordKind | None = None
+
+
+def records_in(fields: Mapping[str, Field], table: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a table holds, `{field: (N, *shape)}`.
+
+    A field of several entries is a column of arrays of its own name, or a column for each entry: `x[1]`, `x.1`, `x_1`
+    or `x1`, counted from one or from zero.
+
+    >>> records_in({"x": Field((2,)), "y": Field()}, {"x1": [0.0, 2.0], "x2": [1.0, 3.0]})["x"].tolist()
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+    found: dict[str, Any] = {}
+    for name, one in fields.items():
+        form = re.compile(rf"{re.escape(name)}[\[._]?(\d+(?:[,._]\d+)*)\]?")
+        by_index = {tuple(map(int, re.findall(r"\d+", m[1]))): c for c in table if (m := form.fullmatch(str(c)))}
+        whole = [[tuple(k + start for k in index) for index in np.ndindex(*one.shape)] for start in (1, 0)]
+        if name in table:
+            found[name] = table[name]
+        elif one.shape and (order := next((w for w in whole if set(w) == set(by_index)), None)):
+            columns = [np.asarray(table[by_index[index]]) for index in order]
+            if len({c.shape for c in columns}) == 1:
+                found[name] = np.stack(columns, axis=-1).reshape(*columns[0].shape, *one.shape)
+    return found

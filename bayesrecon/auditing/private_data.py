@@ -92,13 +92,16 @@ def hidden(findings: Iterable[Finding], private: Private) -> tuple[Finding, ...]
 def _records(table: Mapping[str, npt.ArrayLike], model: "Model | None") -> "Records | None":
     if model is None:
         return None
-    if all(f in table for f in model.fields):
-        records = {f: _numbers(f, table[f], model) for f in model.fields}
+    from bayesrecon.domains import records_in
+
+    held = records_in(model.fields, table)
+    if len(held) == len(model.fields):
+        records = {f: _numbers(f, values, model) for f, values in held.items()}
     else:
         from bayesrecon.models import shipped
 
         entry = shipped().get(model.name)
-        missing = next(f for f in model.fields if f not in table)
+        missing = next(f for f in model.fields if f not in held)
         problem = (
             f"data: there is no column {missing!r}, which records of {model.name} have ({', '.join(model.fields)})"
         )

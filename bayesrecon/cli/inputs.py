@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Required, TypedDict, cast
 from bayesrecon.cli.estimate_tables import correlations_of, is_table
 from bayesrecon.cli.option_values import parse_domains, parse_factors, parse_settings
 from bayesrecon.cli.own_files import load_object
+from bayesrecon.domains import records_in
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import Knows
@@ -243,7 +244,7 @@ def known_fields(path: str | None, model: "Model") -> "Records | None":
     if path is None:
         return None
     table = read_table(path)
-    known = {f: table[f] for f in model.fields if f in table}
+    known = records_in(model.fields, table)
     if not known:
         raise BayesreconError(
             f"--known {path}: none of its columns ({', '.join(table)}) is a field of {model.name} "
@@ -276,7 +277,7 @@ def open_data(
         return stan_data(model_name, table, **values)
     if ":" in model_name or model_name.endswith(".py"):
         model = load_model(model_name, values)
-        return model, {f: table[f] for f in model.fields if f in table}
+        return model, records_in(model.fields, table)
     entry = find(model_name)
     if entry.records is not None and (response or covariates):
         raise BayesreconError(f"--response and --covariates are for generic regressions; {model_name} has fixed fields")

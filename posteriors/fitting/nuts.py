@@ -18,6 +18,7 @@ import scipy.linalg
 from bayesrecon.arrays import Array, Key
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.divergence.score import gradients, total_score
+from bayesrecon.domains import records_in
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Identity, Model, Records
@@ -291,13 +292,14 @@ def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
 def check_records(model: Model, records: Mapping[str, object]) -> Records:
     """The records as arrays, one for each field of the model."""
     checked: Records = {}
+    held = records_in(model.fields, records)
     for name, field in model.fields.items():
-        if name not in records:
+        if name not in held:
             raise BayesreconError(
                 f"the data lack field {name!r} of model {model.name} (they hold {', '.join(records)})"
             )
         try:
-            values = np.asarray(records[name], float)
+            values = np.asarray(held[name], float)
         except (TypeError, ValueError, OverflowError):
             raise BayesreconError(
                 f"field {name!r} holds values that are not numbers; code categories as numbers"

@@ -120,12 +120,13 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     """A table as records: columns named like the fields, or the features of a linear predictor in their order."""
     import numpy as np
 
+    from bayesrecon.domains import records_in
     from bayesrecon.posteriors.tables import read_table
 
     table = read_table(path)
     linear = model.linear
     if linear is None or linear.x in table:
-        return {f: table[f] for f in model.fields if f in table}
+        return records_in(model.fields, table)
     names = [c for c in table if c != response]
     columns = []
     for name in names:

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.random_streams import public_stream
-from bayesrecon.domains import Domain, Field
+from bayesrecon.domains import Domain, Field, records_in
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records, entry, simulated
 from bayesrecon.results.mechanism import LEVEL, TIMES
@@ -63,11 +63,12 @@ class Ranges:
             BayesreconError: a field is missing, or has another shape or values that are no numbers.
         """
         columns: dict[str, np.ndarray] = {}
+        held = records_in(self.fields, records)
         for name, field in self.fields.items():
-            if name not in records:
+            if name not in held:
                 raise BayesreconError(f"the data lack field {name!r} (they hold {', '.join(records)})")
             try:
-                columns[name] = np.asarray(records[name], float)
+                columns[name] = np.asarray(held[name], float)
             except (TypeError, ValueError, OverflowError):
                 raise BayesreconError(
                     f"field {name!r} holds values that are not numbers; code categories as numbers"
