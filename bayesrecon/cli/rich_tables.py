@@ -6,14 +6,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from bayesrecon.results.base import number as number
 from bayesrecon.results.recovery import Recovery
 
 STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
-
-
-def number(value: float | None, digits: int = 5) -> str:
-    """A number with `digits` significant digits; a dash for None."""
-    return "–" if value is None else f"{value:.{digits}g}"
 
 
 def table(

@@ -6,7 +6,7 @@ import importlib
 import json
 import math
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
@@ -214,7 +214,7 @@ class Result:
 
     def __repr__(self) -> str:
         table, remarks = self._first_rows()
-        text = table.to_string(float_format="{:.6g}".format, na_rep="")
+        text = table.to_string(formatters=_formatters(table), na_rep="")
         first = [line for line in (self.notice, self.headline, self.condition) if line]
         failed = [f"failed: {failure}" for failure in self.failures]
         messages = [f"{'note' if isinstance(w, Note) else 'warning'}: {w}" for w in self.warnings]
@@ -223,7 +223,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         table, remarks = self._first_rows()
-        text = table.to_html(escape=True, float_format="{:.6g}".format, na_rep="")
+        text = table.to_html(escape=True, formatters=_formatters(table), na_rep="")
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*remarks, *self.failures, *self.warnings))
         first = (line for line in (self.notice, self.headline, self.condition) if line)
         return visible("".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>")
@@ -238,6 +238,20 @@ class Result:
         table = self._excerpt()
         more = len(table) - _ROWS
         return table.head(_ROWS), [f"... and {more} more rows; to_dataframe() has them all"] if more > 0 else []
+
+
+def number(value: float | None, digits: int = 5) -> str:
+    """A number with `digits` significant digits; a dash for None."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def _formatters(table: "pd.DataFrame") -> dict[Any, Callable[[float], str]]:
+    """How columns of numbers are shown: standard errors with three digits, others with five, as in the terminal."""
+    return {
+        name: lambda value, digits=3 if name == "se" else 5: "" if np.isnan(value) else number(value, digits)
+        for name, column in table.items()
+        if column.dtype.kind == "f"
+    }
 
 
 class _Named(Protocol):
