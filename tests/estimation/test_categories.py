@@ -156,3 +156,13 @@ def test_an_audit_says_how_well_categories_are_counted(clinics):
     assert "3 categories of clinic counted to ± " in found.summary
     item = next(item for item in found.evidence if item.name == "n[clinic=8]")
     assert item.lower < item.estimate < item.upper
+
+
+def test_groups_of_many_records_are_no_single_units(clinics):
+    recovery = bayesrecon.recover(clinics[1], unit="clinic")
+    found = draws_finding(recovery, "clinic", Thresholds())
+    assert found.severity == "low"
+    assert found.summary.startswith("totals of 3 groups (clinic), the smallest of at least ")
+    assert not any(item.person for item in found.evidence)
+    few = draws_finding(recovery, "clinic", Thresholds(small_count=10_000))
+    assert (few.severity, few.title) == ("high", "the draws give the records of single units (clinic)")

@@ -1,7 +1,7 @@
 """The draws themselves: statistics, records of units, dominated sums, and what thinning and rounding would leave."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -43,10 +43,14 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
     if not rows:
         return None
     units, sharp = _sharp(rows, unit, thresholds)
-    of_units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
+    of_units = [] if unit is None else _of_units(rows, unit, thresholds)
+    groups = [] if unit is None else _groups(rows, unit, thresholds)
     severity = severity_left(recovery, unit, thresholds)
     title = "the draws give statistics of the data"
     summary = _summary(recovery)
+    if groups:
+        smallest = min(float(row.lower or 0) for row in groups)
+        summary = f"totals of {len(groups)} groups ({unit}), the smallest of at least {smallest:.0f} records; {summary}"
     if units:
         title = f"the draws give the records of single units ({unit})"
         summary = f"{sharp} of {units} units' values are known better than by a guess; {summary}"
@@ -74,9 +78,21 @@ def severity_left(recovery: Recovery, unit: str | None, thresholds: Thresholds, 
     return "medium" if any(wider * se < thresholds.exact_count for se in counts) else "low"
 
 
+def _groups(rows: Iterable[Row], unit: str, thresholds: Thresholds) -> list[Row]:
+    """The counts of values of a field that certainly have many records. Their totals are those of groups."""
+    counts = [r for r in rows if r.name.startswith(f"n[{unit}=") and r.verdict == "determined"]
+    return [r for r in counts if r.lower is not None and r.lower >= thresholds.small_count]
+
+
+def _of_units(rows: Sequence[Row], unit: str, thresholds: Thresholds) -> list[Row]:
+    """The statistics of single units, or of groups that may be small."""
+    groups = tuple(r.name.removeprefix("n") for r in _groups(rows, unit, thresholds))
+    return [r for r in rows if f"[{unit}=" in r.name and not r.name.startswith("n[") and not r.name.endswith(groups)]
+
+
 def _sharp(rows: Sequence[Row], unit: str | None, thresholds: Thresholds, wider: float = 1.0) -> tuple[int, int]:
     """Number of values of single units, and of those that are known better than by a guess."""
-    units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
+    units = [] if unit is None else _of_units(rows, unit, thresholds)
     spread = float(np.std([r.estimate for r in units if r.estimate is not None])) or 1.0 if units else 1.0
     wide = 2 * Z95 * thresholds.vague * spread / wider
     return len(units), sum(r.lower is not None and r.upper is not None and r.upper - r.lower < wide for r in units)
@@ -258,10 +274,19 @@ def unit_fields(opened: Opened) -> list[str]:
 def _unit_is_open(look: Look) -> list[NotRun]:
     """A `NotRun` if an attacker could know the unit of each record and the audit does not."""
     fields = unit_fields(look.opened) if look.asked.knows.get("unit") is None else []
+    fields = [name for name in fields if not _are_groups(look.opened, name)]
     options = " or ".join(f"--unit {name}" for name in fields)
     reason = f"parameters belong to single values of {', '.join(fields)}, and no unit was stated"
     remedy = f"state the unit: {options}, with --known FILE if the design is public"
     return [NotRun(_SINGLE, reason, remedy, _WHERE)] if fields else []
+
+
+def _are_groups(opened: Opened, field: str) -> bool:
+    """Whether each value of a field certainly has many records, so that it is no single unit."""
+    if opened.recovery is None or not opened.recovery.consistent:
+        return False
+    groups = _groups(opened.recovery, field, opened.thresholds)
+    return len(groups) == len(opened.model.fields[field].domain.levels)
 
 
 CHANNEL = Channel(DRAWS, find, 100, "model")
