@@ -206,19 +206,21 @@ class RecordKind:
 class Field:
     """One field of a record: its shape and the domain of its entries.
 
-    A field of a `kind` matters in records of that kind only; in others it may have any value of its domain.
+    A field of a `kind` matters in records of that kind only; in others it may have any value of its domain. The entries
+    of a vector may have names, `columns`, such as those of the DataFrame that a model was fitted to.
     """
 
     shape: tuple[int, ...] = ()
     domain: Domain = REAL
     kind: RecordKind | None = None
+    columns: tuple[str, ...] = ()
 
 
 def records_in(fields: Mapping[str, Field], table: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that a table holds, `{field: (N, *shape)}`.
 
-    A field of several entries is a column of arrays of its own name, or a column for each entry: `x[1]`, `x.1`, `x_1`
-    or `x1`, counted from one or from zero.
+    A field of several entries is a column of arrays of its own name, or a column for each entry: its `columns`, or
+    `x[1]`, `x.1`, `x_1` or `x1`, counted from one or from zero.
 
     >>> records_in({"x": Field((2,)), "y": Field()}, {"x1": [0.0, 2.0], "x2": [1.0, 3.0]})["x"].tolist()
     [[0.0, 1.0], [2.0, 3.0]]
@@ -227,6 +229,7 @@ def records_in(fields: Mapping[str, Field], table: Mapping[str, Any]) -> dict[st
     for name, one in fields.items():
         form = re.compile(rf"{re.escape(name)}[\[._]?(\d+(?:[,._]\d+)*)\]?")
         by_index = {tuple(map(int, re.findall(r"\d+", m[1]))): c for c in table if (m := form.fullmatch(str(c)))}
+        by_index |= {(k + 1,): c for k, c in enumerate(one.columns) if set(one.columns) <= set(table)}
         whole = [[tuple(k + start for k in index) for index in np.ndindex(*one.shape)] for start in (1, 0)]
         if name in table:
             found[name] = table[name]

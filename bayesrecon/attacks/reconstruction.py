@@ -1,5 +1,6 @@
 """The verb `reconstruct`: run one attack on a release, given what the attacker knows."""
 
+from dataclasses import replace
 from typing import TypeVar, Unpack, cast, overload
 
 from bayesrecon.arrays import Key
@@ -94,6 +95,10 @@ def reconstruct(
     attack.check(release, knows)
     stated = cast(Knows, {name: value for name, value in knows.items() if value is not None})
     try:
-        return attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))
+        result = attack.run(release, stated, key=key, progress=progress or (lambda label, fraction: None))
     except Unchanged as said:
         return DeletedRecord.unchanged(cast(Deletion, release), attack.name, str(said))
+    if not isinstance(result, DeletedRecord):
+        return result
+    fields = cast(Deletion, release).before.model.fields
+    return replace(result, columns={k: fields[k].columns for k in result.record if fields[k].columns})

@@ -127,7 +127,8 @@ def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -
         notes += [labelled(f"if {words}", line) for line in presumed.warnings if line not in recovery.warnings]
         break
     if not findings and not untried:
-        untried = (NotRun(fit.attack, _KNOWING, _TELL.format(", ".join(release.about.fields)), (release.name,)),)
+        names = ", ".join(name for field, one in release.about.fields.items() for name in one.columns or (field,))
+        untried = (NotRun(fit.attack, _KNOWING, _TELL.format(names), (release.name,)),)
     note = unmeasured_note(findings)
     return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), untried)
 

@@ -31,10 +31,11 @@ class Component:
     centre: float = 0.0
     scale: float = 1.0
     kind: RecordKind | None = None
+    column: str = ""
 
     @property
     def name(self) -> str:
-        return entry(self.field, self.index)
+        return self.column or entry(self.field, self.index)
 
     @property
     def one(self) -> str:
@@ -145,7 +146,8 @@ def components(
         for index in np.ndindex(spec.shape):
             c = np.broadcast_to(centre.get(name, 0.0), spec.shape)[index]
             s = np.broadcast_to(scale.get(name, 1.0), spec.shape)[index]
-            result.append(Component(name, index, float(c), float(s), spec.kind))
+            column = spec.columns[index[0]] if spec.columns else ""
+            result.append(Component(name, index, float(c), float(s), spec.kind, column))
     return result
 
 

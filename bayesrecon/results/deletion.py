@@ -39,6 +39,7 @@ class DeletedRecord(Result):
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
         other: for a label or sign in doubt, the record with the second most probable one, and `other_probability` its
             probability.
+        columns: names of the entries of fields, where the model knows them.
     """
 
     plotted_by = "deletion.plot_deleted"
@@ -56,6 +57,7 @@ class DeletedRecord(Result):
     doubts: tuple[str, ...] = ()
     other: dict[str, np.ndarray] | None = None
     other_probability: float | None = None
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def unchanged(cls, pair: Deletion, method: str, reason: str) -> "DeletedRecord":
@@ -73,7 +75,8 @@ class DeletedRecord(Result):
             errors = None if self.se is None or name not in self.se else np.asarray(self.se[name])
             for index in np.ndindex(value.shape):
                 error = np.nan if errors is None else float(errors[index])
-                rows.append((entry(name, index), float(value[index]), error))
+                column = self.columns[name][index[0]] if name in self.columns else entry(name, index)
+                rows.append((column, float(value[index]), error))
         frame = pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
         if self.other is not None:
             frame["other"] = np.concatenate([np.ravel(self.other[name]) for name in self.record]).astype(float)

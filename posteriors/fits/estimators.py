@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,7 +87,7 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     if not hasattr(estimator, "coef_"):
         raise BayesreconError(f"this {kind} is not fitted")
     coef = np.atleast_2d(np.asarray(estimator.coef_, float))
-    model = LINEAR[kind](estimator, coef.shape)
+    model = _named(LINEAR[kind](estimator, coef.shape), tuple(map(str, getattr(estimator, "feature_names_in_", ()))))
     params = {"coef": coef}
     if estimator.fit_intercept:
         params["intercept"] = np.broadcast_to(np.asarray(estimator.intercept_, float), coef.shape[:1]).copy()
@@ -96,6 +97,15 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
         listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
         return replace(release, notes=(Note(f"classes are numbered from zero: {listed}"),))
     return release
+
+
+@cache  # releases of one model belong together by the model object
+def _named(model: Model, columns: tuple[str, ...]) -> Model:
+    """The model with features that have the names of a DataFrame's columns, where these are unambiguous words."""
+    x, plain = model.fields["x"], all(re.fullmatch(r"[\w .-]+", name) for name in columns)
+    if not plain or len({*columns, "x", "y"}) != len(columns) + 2 or x.shape != (len(columns),):
+        return model
+    return replace(model, fields={**model.fields, "x": replace(x, columns=columns)})
 
 
 def _tolerance(estimator: Any) -> float:

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from estimators import ESTIMATORS, LINE, RNG, SIDE, X, fitted, logistic
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -10,8 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+import bayesrecon
 from bayesrecon.divergence.outer_products import design, join, penalty_of, slopes, split_gradient
 from bayesrecon.divergence.score import gradients, total_score
+from bayesrecon.domains import records_in
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
@@ -114,3 +117,14 @@ def test_several_classes_are_read_where_they_are_fitted_together():
     slopes = np.asarray(fitted.predict_proba(X) - np.eye(3)[classes]).T @ X + fitted.coef_
     assert np.abs(slopes).max() < 1e-6
     assert from_sklearn(fitted).model.name == "linear_predictor"
+
+
+def test_features_have_the_names_of_a_data_frame():
+    frame = pd.DataFrame(X, columns=[f"dose {k}" for k in range(X.shape[1])])
+    release = from_sklearn(Ridge(1.0).fit(frame, LINE))
+    assert release.model is from_sklearn(Ridge(1.0).fit(frame, LINE)).model
+    assert bayesrecon.recover(release, total=80)["mean(dose 1)"].name == "mean(dose 1)"
+    held = records_in(release.model.fields, {"y": LINE, **{name: frame[name] for name in reversed(list(frame))}})
+    np.testing.assert_array_equal(held["x"], X)
+    ambiguous = Ridge(1.0).fit(frame.set_axis(["y", *frame.columns[1:]], axis=1), LINE)
+    assert not from_sklearn(ambiguous).model.fields["x"].columns

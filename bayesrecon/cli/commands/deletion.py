@@ -124,9 +124,11 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     from bayesrecon.posteriors.tables import read_table
 
     table = read_table(path)
-    linear = model.linear
-    if linear is None or linear.x in table:
-        return records_in(model.fields, table)
+    linear, held = model.linear, records_in(model.fields, table)
+    if linear is not None and response in table:
+        held[linear.y] = np.asarray(table[response])
+    if linear is None or linear.x in held:
+        return held
     names = [c for c in table if c != response]
     columns = []
     for name in names:
@@ -143,8 +145,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
             f"{path} has {len(columns)} columns besides {response!r}, and the model has {width} features; "
             "name the response with --response"
         )
-    records: Records = {linear.x: np.stack(columns, axis=1)}
-    return {**records, linear.y: np.asarray(table[response])} if response in table else records
+    return {linear.x: np.stack(columns, axis=1), **held}
 
 
 def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
@@ -152,18 +153,14 @@ def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
 
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
     frame = result.to_dataframe()
-    other = ["other label or sign"] if "other" in frame else []
+    heads = {"estimate": ("estimate", 5), "se": ("std. error", 2), "other": ("other label or sign", 5)}
+    shown = {name: head for name, head in heads.items() if name in frame and frame[name].notna().any()}
     rows = (
-        (
-            str(name),
-            number(row["estimate"]),
-            number(row["se"], 2),
-            *(number(row[column]) for column in ("other",) if other),
-        )
+        (str(name), *(number(row[column], digits) for column, (_, digits) in shown.items()))
         for name, row in frame.to_dict("index").items()
     )
     title = f"{result.title} ({result.method}{evidence})"
-    yield table(["field", "estimate", "std. error", *other], rows, title=title, most=_MOST_ROWS)
+    yield table(["field", *(head for head, _ in shown.values())], rows, title=title, most=_MOST_ROWS)
 
 
 def _show_inference(result: "DeletionInference") -> "Iterable[RenderableType]":

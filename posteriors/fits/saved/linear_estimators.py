@@ -12,7 +12,7 @@ from bayesrecon.releases import Release
 _ATTRIBUTES = [
     "coef_", "intercept_", "fit_intercept", "alpha", "positive", "penalty", "C", "l1_ratio", "solver",
     "intercept_scaling", "classes_", "multi_class", "class_weight", "loss", "_sklearn_version",
-    "alpha_", "C_", "l1_ratio_", "refit", "tol", "n_iter_", "max_iter", "solver_",
+    "alpha_", "C_", "l1_ratio_", "refit", "tol", "n_iter_", "max_iter", "solver_", "feature_names_in_",
 ]  # fmt: skip
 
 
