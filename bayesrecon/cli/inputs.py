@@ -54,18 +54,34 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
     Without `:name`, the only model of the file.
 
     A Python file is the user's own program and is executed. A model is what `models.model_of` takes: a `Model`, a PyMC
-    or Bambi model, a NumPyro program. A Stan program is only read; draws, the `sources`, tell its sizes.
+    or Bambi model, a NumPyro program. A Stan program is only read; draws, the `sources`, tell its sizes. The settings
+    of a shipped model are those in a source that `bayesrecon fit` wrote with this model, unless others are given.
     """
     if spec.endswith(".stan"):
         return load_stan(spec, settings or {}, sources)
     if ":" not in spec and not spec.endswith(".py"):
         from bayesrecon.models import load
 
-        return load(spec, **(settings or {}))
+        return load(spec, **(settings or _stored_settings(spec, sources)))
     from bayesrecon.models.conversion import is_model
 
     what = "the model or the function that returns it"
     return _model(load_object(spec, what, wanted=is_model), spec, settings)
+
+
+def _stored_settings(name: str, sources: Sequence[str]) -> Json:
+    from bayesrecon.posteriors.conversion import is_file
+    from bayesrecon.posteriors.formats import read_draws
+    from bayesrecon.posteriors.sources import stored_model
+
+    files = [s for s in sources if Path(s).suffix.lower() in (".nc", ".npz") and is_file(s)]
+    try:
+        draws = read_draws(files[0]) if files else None
+    except BayesreconError:  # whoever reads the file says what is wrong with it
+        return {}
+    if draws is None or draws.attributes.get("bayesrecon_model") != name:
+        return {}
+    return dict(stored_model(draws).settings)
 
 
 def load_stan(spec: str, settings: Json, sources: Sequence[str]) -> "Model":

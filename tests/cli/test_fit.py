@@ -71,6 +71,8 @@ def test_fit_then_recover(run, sampler, tmp_path):
     rows = statistics(found)
     assert abs(rows["n"]["estimate"] - 80) < 5 * rows["n"]["se"]
     assert {"mean(height)", "mean(weight)", "cov(height,weight)"} < set(rows)
+    named = document(run("recover", "fit.nc", "--model", "linear_regression", "--json"))
+    assert statistics(named).keys() == rows.keys()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit.nc", "people.csv"]
 
 

@@ -93,5 +93,6 @@ def _entry(args: Arguments, path: Path) -> dict[str, object]:
     if is_table(str(path)):
         released = released_by(path, **inputs.table_of(str(path), args.model, args.settings), **knows)
     else:
-        released = released_by(path, None if args.model is None else inputs.load_model(args.model), **knows)
+        model = None if args.model is None else inputs.load_model(args.model, None, [str(path)])
+        released = released_by(path, model, **knows)
     return entry_of(path, released, knows)

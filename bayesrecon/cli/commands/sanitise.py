@@ -201,7 +201,7 @@ def _model(args: Arguments) -> "Model":
     if args.model is None:
         raise BayesreconError("name the model with --model")
     settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
-    return inputs.at_power(inputs.load_model(args.model, settings), args.power)
+    return inputs.at_power(inputs.load_model(args.model, settings, args.release or ()), args.power)
 
 
 def _promised(result: "Guaranteed", audited: "Audit | None") -> "list[RenderableType]":
