@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.releases import Release
 from bayesrecon.running import compile_cache, compiled
+from bayesrecon.verbs.verb import verb
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
 
@@ -104,6 +107,21 @@ def test_the_command_line_keeps_compiled_programs(draws, tmp_path):
     _, lines = found(python(code, *command, BAYESRECON_CACHE=tmp_path))
     assert lines == []
     assert list(tmp_path.rglob("*-cache"))
+
+
+def test_verbs_keep_compiled_programs_in_a_library_call(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.delenv("BAYESRECON_COMPILE_CACHE", raising=False)
+    monkeypatch.setenv("BAYESRECON_CACHE", str(tmp_path))
+    before = jax.config.jax_compilation_cache_dir
+    compiled._configure({"jax_compilation_cache_dir": None})
+    try:
+        program = jax.jit(lambda x: x * 3.25 - 1)  # that nothing else has compiled
+        assert float(verb()(lambda release: program(2.0))(Release.__new__(Release))) == 5.5
+        assert jax.config.jax_compilation_cache_dir is None
+    finally:
+        compiled._configure({"jax_compilation_cache_dir": before})
+    assert any(path.is_file() for path in (tmp_path / "compiled").rglob("*"))
 
 
 def test_a_folder_belongs_to_its_versions_and_its_processor(tmp_path):

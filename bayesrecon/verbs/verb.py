@@ -1,8 +1,8 @@
 """A decorator for the first and last steps of all verbs.
 
 First, the argument becomes a release (with its `model`). Keywords and kinds of releases that the verb does not accept
-are refused. The verb runs in double precision, and with one BLAS thread by default. Last, progress
-is set to one. If release and model do not belong together, numbers are only shown with `force`.
+are refused. The verb runs in double precision, and with one BLAS thread by default. Its compiled programs are kept on
+disk. Last, progress is set to one. If release and model do not belong together, numbers are only shown with `force`.
 """
 
 import functools
@@ -16,6 +16,7 @@ from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64
 from bayesrecon.releases import Release, refuse_others
+from bayesrecon.running.compiled import caching
 from bayesrecon.running.mappings import make_room
 from bayesrecon.running.threads import one_thread
 
@@ -138,7 +139,7 @@ def verb(
                 collected = {k: v for k, v in options.items() if k in KNOWS or k not in (*keywords, *also)}
                 check_keywords(collected, called, uses)
             make_room()
-            with x64(), one_thread():
+            with x64(), one_thread(), caching():
                 release = opens(source, model)
                 for member in release if isinstance(release, list) else [release]:
                     refuse_others(member, takes, called, instead)
