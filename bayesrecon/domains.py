@@ -226,10 +226,12 @@ def records_in(fields: Mapping[str, Field], table: Mapping[str, Any]) -> dict[st
     [[0.0, 1.0], [2.0, 3.0]]
     """
     found: dict[str, Any] = {}
+    others = [c for c in table if c not in fields]
     for name, one in fields.items():
         form = re.compile(rf"{re.escape(name)}[\[._]?(\d+(?:[,._]\d+)*)\]?")
-        by_index = {tuple(map(int, re.findall(r"\d+", m[1]))): c for c in table if (m := form.fullmatch(str(c)))}
-        by_index |= {(k + 1,): c for k, c in enumerate(one.columns) if set(one.columns) <= set(table)}
+        by_index = {tuple(map(int, re.findall(r"\d+", m[1]))): c for c in others if (m := form.fullmatch(str(c)))}
+        if one.columns and set(one.columns) <= set(table):
+            by_index = {(k + 1,): c for k, c in enumerate(one.columns)}
         whole = [[tuple(k + start for k in index) for index in np.ndindex(*one.shape)] for start in (1, 0)]
         if name in table:
             found[name] = table[name]

@@ -120,10 +120,10 @@ def test_several_classes_are_read_where_they_are_fitted_together():
 
 
 def test_features_have_the_names_of_a_data_frame():
-    frame = pd.DataFrame(X, columns=[f"dose {k}" for k in range(X.shape[1])])
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     release = from_sklearn(Ridge(1.0).fit(frame, LINE))
     assert release.model is from_sklearn(Ridge(1.0).fit(frame, LINE)).model
-    assert bayesrecon.recover(release, total=80)["mean(dose 1)"].name == "mean(dose 1)"
+    assert bayesrecon.recover(release, total=80)["mean(x1)"].name == "mean(x1)"
     held = records_in(release.model.fields, {"y": LINE, **{name: frame[name] for name in reversed(list(frame))}})
     np.testing.assert_array_equal(held["x"], X)
     ambiguous = Ridge(1.0).fit(frame.set_axis(["y", *frame.columns[1:]], axis=1), LINE)
