@@ -246,7 +246,8 @@ def _linked(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def standardised(values: np.ndarray) -> np.ndarray:
     """Values with mean zero and variance one; zero if they overflow."""
-    spread = values.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = values.std(axis=0)
     fine = np.isfinite(values).all(axis=0) & np.isfinite(spread) & (spread > 0)
     return np.where(fine, (values - values.mean(axis=0)) / np.where(fine, spread, 1.0), 0.0)
 
@@ -262,7 +263,8 @@ def pool_of(arrays: Sequence[tuple[str, np.ndarray]], key: int = 0) -> Pool:
         scalar += [flat.shape[1] == 1] * flat.shape[1]
     if not columns:
         return Pool(np.zeros((0, 0)), (), np.zeros(0, bool), key)
-    return Pool(np.concatenate(columns, axis=1), tuple(names), np.array(scalar, bool), key)
+    values = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+    return Pool(values, tuple(names), np.array(scalar, bool), key)
 
 
 def find_combinations(pool: Pool, columns: np.ndarray) -> Combinations | None:

@@ -13,6 +13,7 @@ from bayesrecon.attacks.sidechannels.combinations import (
     find_combinations,
     may_be_combinations,
     pool_of,
+    standardised,
 )
 from bayesrecon.attacks.sidechannels.exactness import exact_in
 from bayesrecon.auditing.accounts.loadings import Judged, judge
@@ -82,7 +83,7 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
             other_pool = [pair for pair in pool if pair[0] != variable.name]
             if len(other_pool) < len(pool):
                 _relate(look, pool_of(other_pool, look.key), variable, values, related, [])
-    whole = pool_of(pool, look.key)
+    whole = pool_of(pool if others else [], look.key)
     for variable, values in sorted(others, key=lambda pair: pair[1].shape[1]):
         _relate(look, whole, variable, values, related, untried)
     return related, untried
@@ -120,12 +121,14 @@ def arrays_of(look: Look) -> list[tuple[Variable, np.ndarray]]:
         if variable.group in WIDE:
             if len(values) != len(contents.rows):
                 continue
-            values = values[sample]
+            at = sample
         elif len(values) == total:
-            values = values[rows[sample]]
+            at = rows[sample]
         else:
             continue
-        moving = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0) if len(values) else np.zeros(0, bool)
+        values = values if np.array_equal(at, np.arange(len(values))) else values[at]  # no copy of a large array
+        low, high = (values.min(axis=0), values.max(axis=0)) if len(values) else np.zeros((2, 0))
+        moving = np.isfinite(low) & np.isfinite(high) & (high > low)
         if moving.any():
             arrays.append((variable, values if moving.all() else values[:, moving]))
     return arrays
@@ -174,28 +177,29 @@ def _relate(
 
 def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list[Related]) -> bool:
     """Whether most columns of an array are combinations of a few of its columns, like terms of a likelihood."""
-    columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
-    if columns.shape[1] < _MANY:
+    at = evenly(values.shape[1], _MOST_COLUMNS)
+    if len(at) < _MANY:
         return False
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
-    scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constant columns and overflows
-    sample = scaled[evenly(len(scaled), 800)]
+    sample = standardised(values[np.ix_(evenly(len(values), 800), at)])
     import scipy.linalg  # which takes long to load
 
     _, pivots = scipy.linalg.qr(sample, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
-        if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
+        if 2 * size > len(at) or len(values) < 2 * (size + 1) + 4:
             return False
         basis, dependent = np.sort(pivots[:size]), np.sort(pivots[size:])
-        result = exact_in(columns[:, basis], columns[:, dependent], look.rng)
-        if result is None or not result.exact.all():
-            continue
-        names = tuple(f"{variable.name}[{k}]" for k in basis)
-        combinations = Combinations(result.exact, "", names, result.loadings, result.constant)
-        judged = judge(combinations.loadings, combinations.constant, are_labelled(look, variable))
-        related.append(Related(variable.where, combinations, judged, bool(combinations.exact.all())))
-        return True
+        few = dependent[evenly(len(dependent), _FIRST)]
+        for some in (few, dependent):
+            result = exact_in(values[:, at[basis]], values[:, at[some]], look.rng)
+            if result is None or not result.exact.all():
+                break
+        else:
+            assert result is not None
+            names = tuple(f"{variable.name}[{k}]" for k in at[basis])
+            combinations = Combinations(result.exact, "", names, result.loadings, result.constant)
+            judged = judge(combinations.loadings, combinations.constant, are_labelled(look, variable))
+            related.append(Related(variable.where, combinations, judged, True))
+            return True
     return False
 
 
