@@ -25,7 +25,8 @@ from bayesrecon.attacks.differences.gram import Gram
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
 _ODDS = 200.0  # evidence against different people, for each comparison
-_SAMPLES = 1000  # pairs w, u of each alternative
+_SAMPLES = 1000  # pairs w, u of each correction
+_EXCHANGED = 250  # records w that were exchanged, with solutions u and v
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
 _CHANGED = 2e-4  # the same where another field's totals do not agree, so that something else did change
 _SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
@@ -275,20 +276,27 @@ class _Problem:
         found, covariance, misfit = self._explained(rest, rest[..., None, : len(self.correlation)])
         return found[..., 0, :], covariance, misfit
 
-    def exchange(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Records v and u `(..., 2, K)` whose difference explains the same, their covariance and the misfit.
+    def exchange(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Records v and u `(S, 2, K)` whose difference explains the same, as far as that is likely.
 
         Sums and products of `v v' - u u'` are a and `a m' + m a'`, with `a = v - u` and `m = (v + u) / 2`. A normal
         distribution of u is part of the misfit.
+
+        Returns:
+            Positions of the `others (N, q)` that are likely, the records, their covariances and misfits.
         """
         rest, k, (i, j) = self.difference - others, len(self.correlation), self.products
-        a, products = rest[..., :k], np.zeros((*rest.shape[:-1], k, k))
-        products[..., i, j] = products[..., j, i] = rest[..., k:]
-        square = (a**2).sum(axis=-1, keepdims=True) + 1e-12
-        along = (products @ a[..., None])[..., 0]
-        m = (along - a * (a * along).sum(axis=-1, keepdims=True) / (2 * square)) / square
-        m *= np.minimum(1.0, _FAR / np.sqrt((m**2).sum(axis=-1, keepdims=True) + 1e-300))
-        return self._explained(rest, np.stack([m + a / 2, m - a / 2], axis=-2))
+        a, products = rest[:, :k], np.zeros((len(rest), k, k))
+        products[:, i, j] = products[:, j, i] = rest[:, k:]
+        size = np.linalg.norm(a, axis=1, keepdims=True) + 1e-6
+        unit = a / size
+        along = (products @ unit[:, :, None])[..., 0]
+        twice = along - unit * (unit * along).sum(axis=1, keepdims=True) / 2
+        left = products - twice[:, :, None] * unit[:, None] - unit[:, :, None] * twice[:, None]  # whatever m is
+        likely = np.flatnonzero((left**2).sum(axis=(1, 2)) < _HOPELESS * np.trace(self.errors))
+        a, m = a[likely], (twice / size)[likely]
+        m *= np.minimum(1.0, _FAR / (np.linalg.norm(m, axis=1, keepdims=True) + 1e-300))
+        return likely, *self._explained(rest[likely], np.stack([m + a / 2, m - a / 2], axis=1))
 
     def _explained(self, rest: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Records near z `(..., 1 or 2, K)` that explain `rest (..., q)`, the second one with a negative sign."""
@@ -301,7 +309,7 @@ class _Problem:
             return np.concatenate([own, -z.reshape(*leading, size) @ prior.T], axis=-1)
 
         covariance = np.zeros((*leading, size, size))
-        for _ in range(_STEPS * len(signs)):
+        for _ in range(_STEPS):
             sums = np.broadcast_to(eye, (*z.shape[:-1], k, k))
             slopes = np.concatenate([sums, z[..., i, None] * eye[j] + z[..., j, None] * eye[i]], axis=-2)
             slopes = np.concatenate([sign * slopes[..., n, :, :] for n, sign in enumerate(signs)], axis=-1)
@@ -357,7 +365,7 @@ class _Problem:
         for name, moved, sd, logs in self._others(v, misfit, float(half.min()), rng):
             with np.errstate(over="ignore", under="ignore"):
                 weights = np.exp(np.minimum(logs - volume, 50.0))
-            if not weights.sum() > excluded * _SAMPLES:
+            if not weights.sum() > excluded * (_EXCHANGED if name == "exchanged" else _SAMPLES):
                 continue
             open_.append(name)
             error = -ndtri(tail) * sd
@@ -370,8 +378,9 @@ class _Problem:
     ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
         """Alternatives: name, records `(S, K)`, their standard errors `(S, K)`, and logarithms of weights `(S,)`."""
         k = len(v)
-        w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
-        pairs, sd, logs = self._weighed(*self.exchange(self.features(w)), misfit)
+        w = rng.normal(size=(_EXCHANGED, k)) @ self.factor.T
+        likely, *found = self.exchange(self.features(w))
+        (pairs, sd, logs), w = self._weighed(*found, misfit), w[likely]
         one = pairs[:, 0]
         # Who was exchanged and who left is the same question: either may be far out, and each may be either.
         far = np.logaddexp(_log_cauchy(one), self._log_normal(one) + _log_cauchy(w) - self._log_normal(w))
