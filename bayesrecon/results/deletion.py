@@ -39,6 +39,8 @@ class DeletedRecord(Result):
             the probability that the sign of `x` about the mean record is right. None if it is not computed.
         other: for a label or sign in doubt, the record with the second most probable one, and `other_probability` its
             probability.
+        deleted: for "difference": the number of deleted records and the sums of their fields. If several were deleted,
+            there is no `record`.
     """
 
     plotted_by = "deletion.plot_deleted"
@@ -56,6 +58,7 @@ class DeletedRecord(Result):
     doubts: tuple[str, ...] = ()
     other: dict[str, np.ndarray] | None = None
     other_probability: float | None = None
+    deleted: tuple[Row, ...] = ()
 
     @classmethod
     def unchanged(cls, pair: Deletion, method: str, reason: str) -> "DeletedRecord":
@@ -64,7 +67,7 @@ class DeletedRecord(Result):
         return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
 
     def to_dataframe(self) -> "DataFrame":
-        """One row per entry of the record."""
+        """One row per entry of the record, or per total of several."""
         import pandas as pd
 
         rows = []
@@ -74,6 +77,8 @@ class DeletedRecord(Result):
             for index in np.ndindex(value.shape):
                 error = np.nan if errors is None else float(errors[index])
                 rows.append((entry(name, index), float(value[index]), error))
+        if not self.record:
+            rows = [(row.name, row.estimate, row.se) for row in self.deleted]
         frame = pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
         if self.other is not None:
             frame["other"] = np.concatenate([np.ravel(self.other[name]) for name in self.record]).astype(float)
@@ -88,6 +93,8 @@ class DeletedRecord(Result):
     @property
     def title(self) -> str:
         """What the record is called: a result with doubts does not look like one without."""
+        if self.deleted and not self.record:
+            return f"{self.deleted[0].estimate:.3g} deleted records"
         if not self.record:
             return "nothing can be said of a deletion"
         return "in doubt, a record that may have been deleted" if self.doubts else "the deleted record"

@@ -9,6 +9,7 @@ import pytest
 import bayesrecon
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import of_members, search
+from bayesrecon.domains import Domain
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed.footers import cell
 from benchmarks.tables import differences
@@ -123,6 +124,14 @@ def test_several_records_have_totals_alone():
     (one,) = search(grams(table(ALL, (0, 1)), table(slice(3, None), (0, 1)))).found
     assert one.count == 3
     assert holds(one, *X[:3].mean(axis=0), Y[:3].mean())
+
+
+def test_whole_numbers_leave_one_possibility_for_several_records():
+    rounded = np.round(Y)
+    (one,) = search(grams(*(table(rows, (0, 1), 6, rounded) for rows in (ALL, slice(2, None))))).found
+    only = one.only_values(lambda name: Domain("integer") if name == "y" else Domain())
+    assert only == {"age": (), "weight": (), "y": tuple(sorted(rounded[:2]))}
+    assert one.only_values(lambda name: Domain("integer", 0, 1))["y"] == ()
 
 
 def test_unrelated_tables_have_no_relation():

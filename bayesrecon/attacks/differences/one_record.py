@@ -13,14 +13,15 @@ release has mean zero and standard deviation one. Two questions are asked of the
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from bayesrecon.attacks.differences.gram import Gram
+from bayesrecon.domains import Domain
 
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
@@ -36,6 +37,7 @@ _FAR = 10.0  # largest mean of two records at which a search begins, in standard
 _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _COARSE = 0.25  # standard error of a sum, in standard deviations, above which squares are not used
+_MOST_VALUES = 50_000  # sets of values that are compared
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
 
 
@@ -49,6 +51,7 @@ class Between:
         fields: `(K,)`, the fields that all of them share.
         estimate, half: `(K,)`, mean of these records (their values, if one) with half of its 95 % interval.
         lower, upper: `(K,)`, interval of a single record if another one was corrected or exchanged as well.
+        spread: `(2, K)`, sums of squared deviations of these records from their means, and half of the intervals.
         sd: `(K,)`, standard deviations of the fields in the whole.
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
@@ -63,6 +66,7 @@ class Between:
     half: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    spread: np.ndarray
     sd: np.ndarray
     evidence: float
     open: tuple[str, ...] = field(default=())
@@ -73,6 +77,33 @@ class Between:
         at = [self.fields.index(name) for name in fields]
         ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
         return "if a value of another record was corrected as well, or another record exchanged", ranges
+
+    def only_values(self, domain_of: Callable[[str], Domain]) -> dict[str, tuple[float, ...]]:
+        """The values of each field of all these records; empty unless whole numbers or levels leave one possibility.
+
+        Values are possible if their mean and their squared deviations are within two half intervals of what is known.
+
+        Args:
+            domain_of: function of a field's name.
+        """
+        return {name: self._only(i, domain_of(name)) for i, name in enumerate(self.fields)}
+
+    def _only(self, i: int, domain: Domain) -> tuple[float, ...]:
+        centre, half = self.estimate[i], 2 * self.half[i]
+        reach = half + math.sqrt(max(self.spread[0, i] + 2 * self.spread[1, i], 0.0))
+        low, high = (min(max(x, end), 1e15) for x, end in ((centre - reach, -1e15), (centre + reach, -1e15)))
+        if not domain.discrete or high - low > _MOST_VALUES:
+            return ()
+        whole = np.arange(math.ceil(low), math.floor(high) + 1.0)
+        levels = np.array(domain.levels) if domain.levels else whole[(domain.low <= whole) & (whole <= domain.high)]
+        levels = np.sort(levels[(low <= levels) & (levels <= high)])
+        if not len(levels) or math.comb(len(levels) + self.count - 1, self.count) > _MOST_VALUES:
+            return ()
+        sets = np.array(list(combinations_with_replacement(levels, self.count)))
+        near = np.abs(sets.mean(axis=1) - centre) <= half
+        off = np.abs(sets.var(axis=1) * self.count - self.spread[0, i])
+        (possible,) = np.nonzero(near & (off <= 2 * self.spread[1, i] + 1e-9 * self.sd[i] ** 2))
+        return tuple(sets[possible[0]].tolist()) if len(possible) == 1 else ()
 
 
 def _range(low: float, high: float) -> str:
@@ -174,6 +205,7 @@ def combined(
         sd * half,
         mean + sd * lower,
         mean + sd * upper,
+        np.zeros((2, len(v))),
         sd,
         evidence,
         open_,
@@ -238,11 +270,16 @@ def _group(
     evidence -= math.log(len(_SPREADS)) + apart
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
-    k = len(fields)
-    half = -ndtri(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
+    k, level = len(fields), -ndtri(_LEVEL / 2 / len(fields))
+    half = level * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
-    return Between(*names, count, fields, estimate, sd * half, *ends, sd, evidence)
+    sums, squares = problem.difference[:k], k + np.flatnonzero(np.equal(*problem.products))
+    slopes = np.zeros((k, len(problem.difference)))
+    slopes[range(k), range(k)], slopes[range(k), squares] = -2 * sums / count, 1.0
+    error = level * np.sqrt(np.einsum("kq,qr,kr->k", slopes, problem.errors, slopes))
+    spread = sd**2 * np.stack([problem.difference[squares] - sums**2 / count, error])
+    return Between(*names, count, fields, estimate, sd * half, *ends, spread, sd, evidence)
 
 
 class _Problem:

@@ -99,6 +99,16 @@ def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, k
     return max(related, key=lambda one: one.evidence, default=None)
 
 
+def in_words_of_values(only: Mapping[str, Sequence[float]]) -> str:
+    """Values of fields of several records, where they are known; records may have them in any order.
+
+    >>> in_words_of_values({"age": (31.0, 45.0), "income": (), "sex": (1.0, 1.0)})
+    'their values, each field in its own order: age 31 and 45, sex 1 and 1'
+    """
+    listed = [f"{name} {' and '.join(f'{v:g}' for v in values)}" for name, values in only.items() if values]
+    return f"their values, each field in its own order: {', '.join(listed)}" if listed else ""
+
+
 def rows_between(found: Sequence[Between]) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows on records between releases, and the conditions under which they hold.
 
