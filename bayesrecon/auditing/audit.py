@@ -238,9 +238,10 @@ def _released(subject: Look) -> Iterator[Released]:
     if subject.opened is not None and subject.asked.several:
         from bayesrecon.attacks.differences.solved import gram_of_problem
 
-        outcome = subject.opened.attacked.outcome
+        outcome = subject.opened.outcome
         problem = None if isinstance(outcome, Exception) else outcome[0]
         gram = None if problem is None else gram_of_problem(name, problem)
+        gram = None if gram is None else gram.counted(subject.asked.knows.get("total"))
         domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
         yield Released(name, None, grams=() if gram is None else (gram,), domains=domains)
 

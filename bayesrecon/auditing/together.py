@@ -166,7 +166,7 @@ class Differences:
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
-            remedy = "for least squares pass the correlations of the estimates (correlations=) or the number of records"
+            remedy = "for least squares pass the correlations of the estimates (correlations=); one covariate needs only n"
             closed.append(NotRun(KIND, f"{reason} ({errors})" if errors else reason, remedy, tuple(open_)))
         return closed
 
