@@ -422,7 +422,9 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
         keywords = ", ".join(f"{name}=" for name in told)
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
     if contents.saved is not None and used is not None and contents.draws is None and not contents.undecided:
-        raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
+        if not asked.several:
+            raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
+        used = None  # it is the model of others
     begun = Stage((), (missing,) if missing else (), _unread_parts(contents))
     try:
         look = _look(contents, used, asked, begun=begun)
