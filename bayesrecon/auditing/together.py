@@ -214,7 +214,7 @@ class Differences:
             premise = (
                 f"if the membership holds, {group} is {one.whole} less {less}"
                 if group
-                else f"if the records of {parts} are among those of {one.whole}, {records} are only in {one.whole}"
+                else f"if the records of {parts} are among those of {one.whole}, {one.whole} has {records} more"
             )
             summary = f"{premise}: {stated}"
         vague = [name for i, name in enumerate(one.fields) if i not in known]
