@@ -166,7 +166,9 @@ class Differences:
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
-            remedy = "for least squares pass the correlations of the estimates (correlations=); one covariate needs only n"
+            remedy = (
+                "for least squares pass the correlations of the estimates (correlations=); one covariate needs only n"
+            )
             closed.append(NotRun(KIND, f"{reason} ({errors})" if errors else reason, remedy, tuple(open_)))
         return closed
 
@@ -303,6 +305,8 @@ def _nothing(result: Search, count: int) -> Finding:
     )
     tried = f"{pairs} and {triples} of {count} releases have nearly as many records"
     summary = f"{tried}, and the digits of none show that they differ by one record or a few"
+    if result.as_many:
+        summary += "; those of as many records are not compared, though one may have been exchanged or corrected"
     return Finding(KIND, "info", "no relation found between the releases", (), summary, "all releases")
 
 
