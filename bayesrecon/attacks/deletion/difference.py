@@ -1,7 +1,7 @@
 """`Difference`: the deleted record, as the difference of the totals that two approximations determine."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
@@ -10,9 +10,11 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.differences.one_record import Between
 from bayesrecon.attacks.differences.one_record import between as between_totals
 from bayesrecon.attacks.differences.search import in_words_of_values
 from bayesrecon.attacks.differences.solved import deleted_totals, gram_of_problem
+from bayesrecon.diagnostics import Z95
 from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.intervals import EquationErrors
@@ -206,6 +208,8 @@ class Difference(Attack[DeletedRecord]):
         both = [gram_of_problem(problem.release.name, problem) for problem in (before, after)]
         grams = [counted for gram in both if gram is not None and (counted := gram.counted(None)) is not None]
         found = None if more or len(grams) < 2 else between_totals(grams[0], grams[1:], most=number)
+        if found is not None:  # the whole number of records and all products make sums more exact
+            count, *totals = (_sharper(row, found) for row in (count, *totals))
         unseen = [r.name[4:-1] for r in totals if r.estimate is None]
         if number == 1:
             if count.estimate is None:
@@ -241,6 +245,16 @@ class Difference(Attack[DeletedRecord]):
             doubts=tuple(doubts),
             deleted=(count, *totals),
         )
+
+
+def _sharper(row: Row, found: Between) -> Row:
+    """The row of a sum, or of the number of records, with what all totals together say of it."""
+    k, names = found.count, [f"sum({name})" for name in found.fields]
+    if row.name not in ("n", *names):
+        return row
+    i = names.index(row.name) if row.name in names else None
+    estimate, half = (k, 0.0) if i is None else (k * float(found.estimate[i]), k * float(found.half[i]))
+    return replace(row, estimate=float(estimate), se=half / Z95, lower=estimate - half, upper=estimate + half)
 
 
 def _fields(pair: Deletion, totals: list[Row]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
