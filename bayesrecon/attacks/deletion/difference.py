@@ -23,7 +23,7 @@ from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.estimation.span import Projection
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress, Records, entry
-from bayesrecon.pairs import ApproximatedPair, Deletion
+from bayesrecon.pairs import ApproximatedPair, Deletion, Unchanged
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.row import Row
 
@@ -124,7 +124,7 @@ def _possible(row: Row) -> list[int]:
         return [1]
     low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
     if high < 1 or low > high:
-        raise BayesreconError(
+        raise (Unchanged if low <= 0 <= high else BayesreconError)(
             f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}: "
             f"{'none was' if high < 1 else 'no whole number was'} deleted between them"
         )
