@@ -416,8 +416,8 @@ class _Problem:
         """Alternatives: name, records `(S, K)`, their standard errors `(S, K)`, and logarithms of weights `(S,)`."""
         k = len(v)
         w = rng.normal(size=(_EXCHANGED, k)) @ self.factor.T
-        likely, *found = self.exchange(self.features(w))
-        (pairs, sd, logs), w = self._weighed(*found, misfit), w[likely]
+        likely, pairs, spread, misfits = self.exchange(self.features(w))
+        (pairs, sd, logs), w = self._weighed(pairs, spread, misfits, misfit), w[likely]
         one = pairs[:, 0]
         # Who was exchanged and who left is the same question: either may be far out, and each may be either.
         far = np.logaddexp(_log_cauchy(one), self._log_normal(one) + _log_cauchy(w) - self._log_normal(w))
@@ -431,7 +431,7 @@ class _Problem:
         ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
         for band in pairwise(ends):
             w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
-            u, size = w.copy(), np.exp(rng.uniform(*np.log(band), _SAMPLES))
+            u, size = w.copy(), np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES))
             u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size * rng.choice([-1.0, 1.0], _SAMPLES)
             others = self.features(w) - self.features(u)
             rest = self.difference - others
