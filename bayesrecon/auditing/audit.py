@@ -238,9 +238,10 @@ def _released(subject: Look) -> Iterator[Released]:
     if subject.opened is not None and subject.asked.several:
         from bayesrecon.attacks.differences.solved import gram_of_problem
 
-        outcome = subject.opened.attacked.outcome
+        outcome = subject.opened.outcome
         problem = None if isinstance(outcome, Exception) else outcome[0]
         gram = None if problem is None else gram_of_problem(name, problem)
+        gram = None if gram is None else gram.counted(subject.asked.knows.get("total"))
         domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
         yield Released(name, None, grams=() if gram is None else (gram,), domains=domains)
 
@@ -421,7 +422,9 @@ def _of_file(of: object, model: object, name: str | None, asked: Asked, progress
         keywords = ", ".join(f"{name}=" for name in told)
         raise BayesreconError(f"{keywords} describes a model's records; pass the model= behind {contents.name}")
     if contents.saved is not None and used is not None and contents.draws is None and not contents.undecided:
-        raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
+        if not asked.several:
+            raise BayesreconError(f"{contents.name} is a saved object, which has its own model; omit model=")
+        used = None  # it is the model of others
     begun = Stage((), (missing,) if missing else (), _unread_parts(contents))
     try:
         look = _look(contents, used, asked, begun=begun)

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrecon.attacks.differences.gram import Gram
 from bayesrecon.attacks.differences.one_record import Between, between
 from bayesrecon.attacks.differences.released import grams_of
-from bayesrecon.attacks.differences.search import Search, of_members, search
+from bayesrecon.attacks.differences.search import Search, in_words_of_values, of_members, search
 from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.auditing.effort import budget_of
 from bayesrecon.auditing.look import Asked, Released
@@ -166,7 +166,9 @@ class Differences:
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
-            remedy = "for least squares pass the correlations of the estimates (correlations=) or the number of records"
+            remedy = (
+                "for least squares pass the correlations of the estimates (correlations=); one covariate needs only n"
+            )
             closed.append(NotRun(KIND, f"{reason} ({errors})" if errors else reason, remedy, tuple(open_)))
         return closed
 
@@ -208,13 +210,13 @@ class Differences:
             title = f"{records}{within} by difference"
             means = values_in(", ".join(f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}" for i in known))
             stated = f"their means are {means}" if known else "their values are not determined"
-            each = [text for i in known if (text := self._each(one, i))]
-            if each:
-                level, stated = "high", f"{stated}; for each of them {values_in(', '.join(each))}"
+            only = one.only_values(self._domain)
+            if any(only.values()):
+                level, stated = "high", f"{stated}; {values_in(in_words_of_values(only))}"
             premise = (
                 f"if the membership holds, {group} is {one.whole} less {less}"
                 if group
-                else f"if the records of {parts} are among those of {one.whole}, {records} are only in {one.whole}"
+                else f"if the records of {parts} are among those of {one.whole}, {one.whole} has {records} more"
             )
             summary = f"{premise}: {stated}"
         vague = [name for i, name in enumerate(one.fields) if i not in known]
@@ -238,22 +240,8 @@ class Differences:
 
     def _value(self, one: Between, i: int) -> str:
         """A field with its error, or the only possible value."""
-        value, half, domain = one.estimate[i], one.half[i], self._domain(one.fields[i])
-        low, high = value - half, value + half
-        if domain.kind == "integer":
-            levels = [float(v) for v in range(math.ceil(low), min(math.floor(high), math.ceil(low) + 1) + 1)]
-        else:
-            levels = [v for v in domain.levels if low <= v <= high]
-        return f"{one.fields[i]} {levels[0]:g}" if len(levels) == 1 else f"{one.fields[i]} {_number(value, half)}"
-
-    def _each(self, one: Between, i: int) -> str:
-        """The value that all of several records have, where their mean is an end of the possible values."""
-        domain = self._domain(one.fields[i])
-        if one.count == 1 or not (domain.levels or domain.kind == "integer"):
-            return ""
-        step = min(np.diff(sorted(domain.levels)), default=1.0) if domain.levels else 1.0
-        ends = [end for end in domain.ends if abs(one.estimate[i] - end) + one.half[i] < step / one.count]
-        return f"{one.fields[i]} {ends[0]:g}" if ends else ""
+        only = one.only_values(self._domain)[one.fields[i]]
+        return f"{one.fields[i]} {only[0]:g}" if only else f"{one.fields[i]} {_number(one.estimate[i], one.half[i])}"
 
     def _tried(self, one: Between, names: Sequence[str]) -> Iterator[Remedy]:
         """What other forms of all of these releases would leave to an attacker who knows that a record is between."""
@@ -317,6 +305,8 @@ def _nothing(result: Search, count: int) -> Finding:
     )
     tried = f"{pairs} and {triples} of {count} releases have nearly as many records"
     summary = f"{tried}, and the digits of none show that they differ by one record or a few"
+    if result.as_many:
+        summary += "; those of as many records are not compared, though one may have been exchanged or corrected"
     return Finding(KIND, "info", "no relation found between the releases", (), summary, "all releases")
 
 

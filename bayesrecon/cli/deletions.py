@@ -98,11 +98,11 @@ def longest(results: Sequence["DeletedRecord"]) -> str:
     """The field with the most entries, which is the image if there is one.
 
     Raises:
-        BayesreconError: nothing can be said of any deletion.
+        BayesreconError: nothing can be said of any deletion, or each is of several records.
     """
     record = next((f.record for f in results if f.record), None)
     if record is None:
-        raise BayesreconError(results[0].doubts[0])
+        raise BayesreconError((*results[0].doubts, f"{results[0].after}: {results[0].title}, and no single one")[0])
     return max(record, key=lambda k: np.size(record[k]))
 
 

@@ -72,24 +72,22 @@ class EquationErrors:
         if self.normal.size or self.trusted_width is None:  # a bounded plus a normal error, in the worst case
             half = normal + float(np.abs(slope @ self.bounded).sum())
             return estimate - half, estimate + half
-        extremes = [
-            self._end(sign, start * slope, slope, statistic_at) for sign in (1.0, -1.0) for start in (1.0, -1.0)
-        ]
+        starts = [self._farthest(start * slope @ self.bounded) for start in (1.0, -1.0)]
+        extremes = [self._end(sign, start, slope, statistic_at) for sign in (1.0, -1.0) for start in starts]
         return min(estimate, *extremes) - normal, max(estimate, *extremes) + normal
 
     def _end(
         self,
         sign: float,
-        direction: np.ndarray,
+        delta: np.ndarray | None,
         slope: np.ndarray,
         statistic_at: Callable[[np.ndarray], tuple[float, np.ndarray]],
     ) -> float:
-        """The largest (sign 1) or smallest (-1) value of a statistic, starting from the solution along `direction`.
+        """The largest (sign 1) or smallest (-1) value of a statistic, starting from `delta`.
 
         Linear programs are solved one after another, each with a line search (Frank and Wolfe 1956). The duality gap of
         the last one is added.
         """
-        delta = self._farthest(direction @ self.bounded)
         if delta is None:
             return sign * np.inf
         value, gradient = statistic_at(-self.bounded @ delta)

@@ -40,6 +40,8 @@ class DeletedRecord(Result):
         other: for a label or sign in doubt, the record with the second most probable one, and `other_probability` its
             probability.
         columns: names of the entries of fields, where the model knows them.
+        deleted: for "difference": the number of deleted records and the sums of their fields. If several were deleted,
+            there is no `record`.
     """
 
     plotted_by = "deletion.plot_deleted"
@@ -58,6 +60,7 @@ class DeletedRecord(Result):
     other: dict[str, np.ndarray] | None = None
     other_probability: float | None = None
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    deleted: tuple[Row, ...] = ()
 
     @classmethod
     def unchanged(cls, pair: Deletion, method: str, reason: str) -> "DeletedRecord":
@@ -66,7 +69,7 @@ class DeletedRecord(Result):
         return cls({}, None, method, None, 0.0, one, two, model, warnings=(reason,), doubts=(reason,))
 
     def to_dataframe(self) -> "DataFrame":
-        """One row per entry of the record."""
+        """One row per entry of the record, or per total of several."""
         import pandas as pd
 
         rows = []
@@ -77,6 +80,8 @@ class DeletedRecord(Result):
                 error = np.nan if errors is None else float(errors[index])
                 column = self.columns[name][index[0]] if name in self.columns else entry(name, index)
                 rows.append((column, float(value[index]), error))
+        if not self.record:
+            rows = [(row.name, row.estimate, row.se) for row in self.deleted]
         frame = pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
         if self.other is not None:
             frame["other"] = np.concatenate([np.ravel(self.other[name]) for name in self.record]).astype(float)
@@ -91,6 +96,8 @@ class DeletedRecord(Result):
     @property
     def title(self) -> str:
         """What the record is called: a result with doubts does not look like one without."""
+        if self.deleted and not self.record:
+            return f"{self.deleted[0].estimate:.3g} deleted records"
         if not self.record:
             return "nothing can be said of a deletion"
         return "in doubt, a record that may have been deleted" if self.doubts else "the deleted record"

@@ -1,7 +1,7 @@
 """`Difference`: the deleted record, as the difference of the totals that two approximations determine."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
@@ -10,20 +10,20 @@ from jaxtyping import Float
 
 from bayesrecon.arrays import Key
 from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.differences.one_record import Between
 from bayesrecon.attacks.differences.one_record import between as between_totals
-from bayesrecon.attacks.differences.solved import gram_of_problem
+from bayesrecon.attacks.differences.search import in_words_of_values
+from bayesrecon.attacks.differences.solved import deleted_totals, gram_of_problem
+from bayesrecon.diagnostics import Z95
 from bayesrecon.divergence.score import prior_score
 from bayesrecon.errors import BayesreconError, Note
-from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
-from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Projection
-from bayesrecon.estimation.statistics import components
-from bayesrecon.knowledge import Knows
-from bayesrecon.model import Progress, Records
-from bayesrecon.pairs import ApproximatedPair, Deletion
+from bayesrecon.knowledge import Knows, check_knowledge
+from bayesrecon.model import Progress, Records, entry
+from bayesrecon.pairs import ApproximatedPair, Deletion, Unchanged
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.row import Row
 
@@ -69,7 +69,7 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
         BayesreconError: no data have one of the releases, or there are too many sets of candidates.
     """
     before, after = _solved(pair)
-    rows = _totals(before, after)
+    rows = deleted_totals(before, after)
     difference, covariance, basis = _difference(before, after)
     warnings = [*before.warnings, *after.warnings]
     features = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
@@ -118,21 +118,27 @@ def _certain(row: Row) -> bool:
     return math.ceil(row.lower - _CERTAIN) == math.floor(row.upper + _CERTAIN)
 
 
-def _counts(row: Row, size: int) -> list[int]:
+def _possible(row: Row) -> list[int]:
     """The possible numbers of deleted records, in increasing order: those in the interval, or 1 without an interval."""
-    low, high, message = 1, 1, "the number of deleted records is not determined"
-    if row.lower is not None and row.upper is not None:
-        low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
-        message = f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}"
-        if high < 1 or low > high:
-            raise BayesreconError(
-                f"{message}: {'none was' if high < 1 else 'no whole number was'} deleted between them"
-            )
-    counts = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
+    if row.lower is None or row.upper is None:
+        return [1]
+    low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
+    if high < 1 or low > high:
+        raise (Unchanged if low <= 0 <= high else BayesreconError)(
+            f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}: "
+            f"{'none was' if high < 1 else 'no whole number was'} deleted between them"
+        )
+    return list(range(max(low, 1), high + 1))
+
+
+def _counts(row: Row, size: int) -> list[int]:
+    """The possible numbers of deleted records, of which `size` candidates have not too many sets."""
+    possible = _possible(row)
+    counts = [k for k in possible if k <= size and math.comb(size, k) <= _SUBSETS]
     if not counts:
         raise BayesreconError(
-            f"{message}: {size} candidates have no sets of that size, or more than {_SUBSETS:,} of them; give "
-            f"{'more' if low > size else 'fewer'} candidates"
+            f"the releases differ by {possible[0]} records or more: {size} candidates have no sets of that size, or "
+            f"more than {_SUBSETS:,} of them; give {'more' if possible[0] > size else 'fewer'} candidates"
         )
     return counts
 
@@ -147,7 +153,8 @@ def _difference(before: Problem, after: Problem) -> tuple[np.ndarray, np.ndarray
     projection = after.solved.project(values)
     remaining = after.solved.target @ projection.beta
     covariance = _covariance(_errors(before).of(basis)) + _covariance(_errors_along(after, projection))
-    unseen = _size(after) ** 2 * np.mean((values - projection.fitted) ** 2, axis=0)
+    count = after.solved.target @ after.solved.project(np.ones((len(after.solved.cross), 1))).beta[:, 0]
+    unseen = count**2 * np.mean((values - projection.fitted) ** 2, axis=0)
     # Rounding error of the features of as many records as there are data.
     floor = (_ARITHMETIC * np.linalg.norm(total)) ** 2
     return total - remaining, covariance + np.diag(unseen) + floor * np.eye(len(total)), basis
@@ -170,58 +177,14 @@ def _covariance(errors: EquationErrors) -> np.ndarray:
     return errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
 
 
-def _size(problem: Problem) -> float:
-    """The estimated number of records."""
-    solved = problem.solved
-    ones = solved.project(np.ones((len(solved.cross), 1)))
-    return float(abs(solved.target @ ones.beta[:, 0]))
-
-
-def _totals(before: Problem, after: Problem) -> tuple[Row, ...]:
-    """Rows for the number of deleted records and the totals of their fields."""
-    entries = components(before.release.model.fields, (), {}, {})
-    estimates = []
-    for problem in (before, after):
-        solved = problem.solved
-        records = {k: np.asarray(v, float) for k, v in solved.probes.items()}
-        values = np.column_stack(
-            [np.ones(len(solved.cross)), *(records[c.field][(slice(None), *c.index)] for c in entries)]
-        )
-        projection = solved.project(values)
-        seen = 1 - ((values - projection.fitted) ** 2).mean(axis=0) / np.maximum((values**2).mean(axis=0), 1e-300)
-        totals = solved.target @ projection.beta
-        errors = _errors_along(problem, projection)
-        floor = _ARITHMETIC * np.maximum(np.abs(totals), np.abs(values).mean(axis=0) * abs(totals[0]))
-        sd = np.array([errors.sd(direction) for direction in np.eye(len(totals))])
-        bounded = np.abs(errors.bounded).sum(axis=1) + np.abs(errors.rule).sum(axis=1)
-        normal = np.sqrt((errors.normal**2).sum(axis=1) + floor**2)
-        unseen = _size(problem) * np.sqrt(((values - projection.fitted) ** 2).mean(axis=0))
-        estimates.append((totals, seen, np.hypot(sd, floor), bounded, normal, unseen))
-    totals, seen, sd, bounded, normal, unseen = zip(*estimates, strict=True)
-    least = SPANNED if spans(before.release) else TRAINED
-    rows = []
-    for i, name in enumerate(["n", *(f"sum({c.name})" for c in entries)]):
-        visibility = float(np.clip(min(s[i] for s in seen), 0, 1))
-        half = 1.96 * np.hypot(*(s[i] for s in normal)) + sum(b[i] + u[i] for b, u in zip(bounded, unseen, strict=True))
-        if visibility < least:
-            rows.append(Row(name, visibility=visibility))
-            continue
-        estimate = float(totals[0][i] - totals[1][i])
-        se = float(np.hypot(*(s[i] for s in sd)))
-        rows.append(
-            Row(name, estimate, se, float(estimate - half), float(estimate + half), None, visibility, "determined")
-        )
-    return tuple(rows)
-
-
 @dataclass(frozen=True, eq=False)
 class Difference(Attack[DeletedRecord]):
     """The deleted record, from two approximations of the posterior: before and after the deletion.
 
     An approximation is a mode with its covariance, a table of estimates, a summary of draws, a variational fit or a
     density. Each of the two determines totals over its data. If one record was deleted, the totals differ by the fields
-    of that record. If several were deleted, the totals of the deleted records are
-    `infer_deletion(pair, candidates).deleted`.
+    of that record. If several were deleted, they differ by the totals of these records, `deleted`, which have no
+    `record`. Only if whole numbers or levels leave one possibility are their values known.
 
     >>> import bayesrecon, numpy as np, statsmodels.api as sm
     >>> x, y = np.random.default_rng(0).normal(size=(2, 40))
@@ -234,48 +197,71 @@ class Difference(Attack[DeletedRecord]):
     name: ClassVar[str] = "difference"
     summary: ClassVar[str] = "the record deleted between two tables, modes with covariances or variational fits"
     takes: ClassVar[tuple[type, ...]] = (ApproximatedPair,)
-    uses: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ("domain",)
 
     def run(self, release: Deletion, knows: Knows, *, key: Key, progress: Progress) -> DeletedRecord:
         before, after = _solved(release)
-        (count, *totals), warnings = _totals(before, after), [*before.warnings, *after.warnings]
-        doubts = list[str]()
-        if count.lower is None or count.upper is None:
-            doubts.append("the number of deleted records is not determined: the fields are those of a single record")
-        elif not count.lower <= 1 <= count.upper:
-            listed = ", ".join(f"{r.name} {r.estimate:.5g}" for r in totals[:4] if r.estimate is not None)
-            raise BayesreconError(
-                f"the releases differ by {count.estimate:.4g} records, between {count.lower:.4g} and "
-                f"{count.upper:.4g}, and not by a single one ({listed})"
-            )
-        elif count.lower <= 0 or count.upper >= 2:
-            doubts.append(
-                f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: the fields assume one"
-            )
-        else:
-            grams = [gram_of_problem("", problem) for problem in (before, after)]
-            found = None if None in grams else between_totals(grams[0], [grams[1]])  # type: ignore[arg-type,list-item]
+        (count, *totals), warnings = deleted_totals(before, after), [*before.warnings, *after.warnings]
+        doubts, record, se = list[str](), dict[str, np.ndarray](), dict[str, np.ndarray]()
+        number, *more = _possible(count)
+        fields = check_knowledge(release.before.model, **knows).fields
+        both = [gram_of_problem(problem.release.name, problem) for problem in (before, after)]
+        grams = [counted for gram in both if gram is not None and (counted := gram.counted(None)) is not None]
+        found = None if more or len(grams) < 2 else between_totals(grams[0], grams[1:], most=number)
+        if found is not None:  # the whole number of records and all products make sums more exact
+            count, *totals = (_sharper(row, found) for row in (count, *totals))
+        unseen = [r.name[4:-1] for r in totals if r.estimate is None]
+        if number == 1:
+            if count.estimate is None:
+                doubts.append(
+                    "the number of deleted records is not determined: the fields are those of a single record"
+                )
+            elif more:
+                doubts.append(
+                    f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: the fields assume one"
+                )
+            elif found is None and len(grams) == 2:
+                doubts.append("the totals differ by more than one record: others were corrected or exchanged as well")
+            record, se = _fields(release, totals)
+            if not record:
+                raise BayesreconError("these releases determine no field of the deleted record")
             if found is not None:
                 warnings.append(Note(", ".join(found.alternatives(found.fields))))
-            elif None not in grams:
-                doubts.append("the totals differ by more than one record: others were corrected or exchanged as well")
-        unseen = [r.name[4:-1] for r in totals if r.estimate is None]
-        if unseen:
-            warnings.append(f"not determined: {', '.join(unseen)}")
-        record, se = _fields(release, totals)
-        if not record:
-            raise BayesreconError("these releases determine no field of the deleted record")
-        one, two, name = release.before.name, release.after.name, release.before.model.name
-        told = (*warnings, *doubts)
-        return DeletedRecord(record, se, "difference", None, float("inf"), one, two, name, told, doubts=tuple(doubts))
+            if unseen:
+                warnings.append(f"not determined: {', '.join(unseen)}")
+        elif found is not None:
+            only = found.only_values(lambda name: fields[name.partition("[")[0]].domain)
+            warnings += [Note(told)] if (told := in_words_of_values(only)) else []
+        return DeletedRecord(
+            record,
+            se,
+            "difference",
+            None,
+            float("inf"),
+            release.before.name,
+            release.after.name,
+            release.before.model.name,
+            (*warnings, *doubts),
+            doubts=tuple(doubts),
+            deleted=(count, *totals),
+        )
+
+
+def _sharper(row: Row, found: Between) -> Row:
+    """The row of a sum, or of the number of records, with what all totals together say of it."""
+    k, names = found.count, [f"sum({name})" for name in found.fields]
+    if row.name not in ("n", *names):
+        return row
+    i = names.index(row.name) if row.name in names else None
+    estimate, half = (k, 0.0) if i is None else (k * float(found.estimate[i]), k * float(found.half[i]))
+    return replace(row, estimate=float(estimate), se=half / Z95, lower=estimate - half, upper=estimate + half)
 
 
 def _fields(pair: Deletion, totals: list[Row]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Fields all of whose entries are determined, with their standard errors."""
-    record, se, rest = {}, {}, list(totals)
+    record, se, by_name = dict[str, np.ndarray](), dict[str, np.ndarray](), {row.name: row for row in totals}
     for name, field in pair.before.model.fields.items():
-        size = int(np.prod(field.shape, dtype=int))
-        own, rest = rest[:size], rest[size:]
+        own = [by_name.get(f"sum({entry(name, index)})", Row("")) for index in np.ndindex(field.shape)]
         if own and all(r.estimate is not None for r in own):
             record[name] = np.array([r.estimate for r in own], float).reshape(field.shape)
             se[name] = np.array([r.se for r in own], float).reshape(field.shape)

@@ -9,30 +9,35 @@ release has mean zero and standard deviation one. Two questions are asked of the
 * What else would look the same? If one record w was also exchanged for u, or one of its values was corrected, the
   difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
   well some v then explains the difference. A second interval for v holds under these alternatives as well. Those that
-  would pass in less than one of `1 / _EXCLUDED` cases are called excluded.
+  would pass in less than a share `_EXCLUDED` of cases are called excluded.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from bayesrecon.attacks.differences.gram import Gram
+from bayesrecon.domains import Domain
 
 _LEVEL = 0.05  # share of persons outside of the first interval, all fields together
 _REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
 _ODDS = 200.0  # evidence against different people, for each comparison
-_SAMPLES = 1000  # pairs w, u of each alternative
+_SAMPLES = 1000  # pairs w, u of each correction
+_EXCHANGED = 250  # records w that were exchanged, with solutions u and v
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
+_CHANGED = 2e-4  # the same where another field's totals do not agree, so that something else did change
 _SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
 _LARGEST = 3.0  # correction, in standard deviations; they are drawn decade by decade, down to what makes no difference
 _HOPELESS = 3e3  # first approximation of a misfit, above which it is not computed
+_FAR = 10.0  # largest mean of two records at which a search begins, in standard deviations
 _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _COARSE = 0.25  # standard error of a sum, in standard deviations, above which squares are not used
+_MOST_VALUES = 50_000  # sets of values that are compared
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
 
 
@@ -46,6 +51,7 @@ class Between:
         fields: `(K,)`, the fields that all of them share.
         estimate, half: `(K,)`, mean of these records (their values, if one) with half of its 95 % interval.
         lower, upper: `(K,)`, interval of a single record if another one was corrected or exchanged as well.
+        spread: `(2, K)`, sums of squared deviations of these records from their means, and half of the intervals.
         sd: `(K,)`, standard deviations of the fields in the whole.
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
@@ -60,6 +66,7 @@ class Between:
     half: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    spread: np.ndarray
     sd: np.ndarray
     evidence: float
     open: tuple[str, ...] = field(default=())
@@ -70,6 +77,33 @@ class Between:
         at = [self.fields.index(name) for name in fields]
         ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
         return "if a value of another record was corrected as well, or another record exchanged", ranges
+
+    def only_values(self, domain_of: Callable[[str], Domain]) -> dict[str, tuple[float, ...]]:
+        """The values of each field of all these records; empty unless whole numbers or levels leave one possibility.
+
+        Values are possible if their mean and their squared deviations are within two half intervals of what is known.
+
+        Args:
+            domain_of: function of a field's name.
+        """
+        return {name: self._only(i, domain_of(name)) for i, name in enumerate(self.fields)}
+
+    def _only(self, i: int, domain: Domain) -> tuple[float, ...]:
+        centre, half = self.estimate[i], 2 * self.half[i]
+        reach = half + math.sqrt(max(self.spread[0, i] + 2 * self.spread[1, i], 0.0))
+        low, high = (min(max(x, end), 1e15) for x, end in ((centre - reach, -1e15), (centre + reach, -1e15)))
+        if not domain.discrete or high - low > _MOST_VALUES:
+            return ()
+        whole = np.arange(math.ceil(low), math.floor(high) + 1.0)
+        levels = np.array(domain.levels) if domain.levels else whole[(domain.low <= whole) & (whole <= domain.high)]
+        levels = np.sort(levels[(low <= levels) & (levels <= high)])
+        if not len(levels) or math.comb(len(levels) + self.count - 1, self.count) > _MOST_VALUES:
+            return ()
+        sets = np.array(list(combinations_with_replacement(levels, self.count)))
+        near = np.abs(sets.mean(axis=1) - centre) <= half
+        off = np.abs(sets.var(axis=1) * self.count - self.spread[0, i])
+        (possible,) = np.nonzero(near & (off <= 2 * self.spread[1, i] + 1e-9 * self.sd[i] ** 2))
+        return tuple(sets[possible[0]].tolist()) if len(possible) == 1 else ()
 
 
 def _range(low: float, high: float) -> str:
@@ -126,7 +160,8 @@ def combined(
         key: seed.
     """
     (_, whole), *others = terms
-    fields = shared(whole, [gram for _, gram in others]) if fields is None else fields
+    every = shared(whole, [gram for _, gram in others])
+    fields = every if fields is None else fields
     count = count_of(terms)
     if not fields or count is None or not 1 <= count <= most:
         return None
@@ -160,7 +195,8 @@ def combined(
     if (alone > _COARSE).any():  # squares may then have several solutions, and sums have one
         v, covariance = problem.difference[: len(v)], problem.errors[: len(v), : len(v)]
     half = -ndtri(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
-    lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, np.random.default_rng(key))
+    excluded = _EXCLUDED if len(fields) == len(every) else _CHANGED
+    lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, excluded, np.random.default_rng(key))
     return Between(
         *names,
         1,
@@ -169,6 +205,7 @@ def combined(
         sd * half,
         mean + sd * lower,
         mean + sd * upper,
+        np.zeros((2, len(v))),
         sd,
         evidence,
         open_,
@@ -233,11 +270,16 @@ def _group(
     evidence -= math.log(len(_SPREADS)) + apart
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
-    k = len(fields)
-    half = -ndtri(_LEVEL / 2 / k) * np.sqrt(np.diag(problem.errors)[:k]) / count
+    k, level = len(fields), -ndtri(_LEVEL / 2 / len(fields))
+    half = level * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
-    return Between(*names, count, fields, estimate, sd * half, *ends, sd, evidence)
+    sums, squares = problem.difference[:k], k + np.flatnonzero(np.equal(*problem.products))
+    slopes = np.zeros((k, len(problem.difference)))
+    slopes[range(k), range(k)], slopes[range(k), squares] = -2 * sums / count, 1.0
+    error = level * np.sqrt(np.einsum("kq,qr,kr->k", slopes, problem.errors, slopes))
+    spread = sd**2 * np.stack([problem.difference[squares] - sums**2 / count, error])
+    return Between(*names, count, fields, estimate, sd * half, *ends, spread, sd, evidence)
 
 
 class _Problem:
@@ -253,6 +295,7 @@ class _Problem:
     def __init__(self, difference: np.ndarray, errors: np.ndarray, fields: int, correlation: np.ndarray) -> None:
         self.difference, self.errors, self.correlation = difference, errors, correlation
         self.products = np.triu_indices(fields)
+        self.factor = np.linalg.cholesky(correlation + 1e-9 * np.eye(fields))
         size = np.sqrt(np.maximum(np.diag(errors), 1e-300))
         own, vectors = np.linalg.eigh(errors / np.outer(size, size))
         own = np.maximum(own, 1e-10 * own[-1])
@@ -266,26 +309,58 @@ class _Problem:
 
     def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
+        rest = self.difference - others
+        found, covariance, misfit = self._explained(rest, rest[..., None, : len(self.correlation)])
+        return found[..., 0, :], covariance, misfit
+
+    def exchange(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Records v and u `(S, 2, K)` whose difference explains the same, as far as that is likely.
+
+        Sums and products of `v v' - u u'` are a and `a m' + m a'`, with `a = v - u` and `m = (v + u) / 2`. A normal
+        distribution of u is part of the misfit.
+
+        Returns:
+            Positions of the `others (N, q)` that are likely, the records, their covariances and misfits.
+        """
         rest, k, (i, j) = self.difference - others, len(self.correlation), self.products
-        eye = np.eye(k)
-        v, covariance = rest[..., :k].copy(), np.zeros((*rest.shape[:-1], k, k))
+        a, products = rest[:, :k], np.zeros((len(rest), k, k))
+        products[:, i, j] = products[:, j, i] = rest[:, k:]
+        size = np.linalg.norm(a, axis=1, keepdims=True) + 1e-6
+        unit = a / size
+        along = (products @ unit[:, :, None])[..., 0]
+        twice = along - unit * (unit * along).sum(axis=1, keepdims=True) / 2
+        left = products - twice[:, :, None] * unit[:, None] - unit[:, :, None] * twice[:, None]  # whatever m is
+        likely = np.flatnonzero((left**2).sum(axis=(1, 2)) < _HOPELESS * np.trace(self.errors))
+        a, m = a[likely], (twice / size)[likely]
+        m *= np.minimum(1.0, _FAR / (np.linalg.norm(m, axis=1, keepdims=True) + 1e-300))
+        return likely, *self._explained(rest[likely], np.stack([m + a / 2, m - a / 2], axis=1))
+
+    def _explained(self, rest: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Records near z `(..., 1 or 2, K)` that explain `rest (..., q)`, the second one with a negative sign."""
+        k, (i, j), signs = len(self.correlation), self.products, np.array([1.0, -1.0])[: z.shape[-2]]
+        size, eye, leading = k * len(signs), np.eye(k), rest.shape[:-1]
+        prior = np.kron(np.eye(len(signs))[1:], np.linalg.inv(self.factor))
+
+        def residual(z: np.ndarray) -> np.ndarray:
+            own = (rest - (signs[:, None] * self.features(z)).sum(axis=-2)) @ self.whiten.T
+            return np.concatenate([own, -z.reshape(*leading, size) @ prior.T], axis=-1)
+
+        covariance = np.zeros((*leading, size, size))
         for _ in range(_STEPS):
-            sums = np.broadcast_to(eye, covariance.shape)
-            slopes = np.concatenate([sums, v[..., i, None] * eye[j] + v[..., j, None] * eye[i]], axis=-2)
-            slopes = self.whiten @ slopes
+            sums = np.broadcast_to(eye, (*z.shape[:-1], k, k))
+            slopes = np.concatenate([sums, z[..., i, None] * eye[j] + z[..., j, None] * eye[i]], axis=-2)
+            slopes = np.concatenate([sign * slopes[..., n, :, :] for n, sign in enumerate(signs)], axis=-1)
+            slopes = np.concatenate([self.whiten @ slopes, np.broadcast_to(prior, (*leading, *prior.shape))], axis=-2)
             transposed = np.swapaxes(slopes, -1, -2)
             covariance = np.linalg.inv(transposed @ slopes)
-            residual = (rest - self.features(v)) @ self.whiten.T
-            v = v + (covariance @ (transposed @ residual[..., None]))[..., 0]
-        residual = (rest - self.features(v)) @ self.whiten.T
-        return v, covariance, np.asarray((residual**2).sum(axis=-1))
+            z = z + (covariance @ (transposed @ residual(z)[..., None]))[..., 0].reshape(z.shape)
+        return z, covariance, np.asarray((residual(z) ** 2).sum(axis=-1))
 
     def evidence(self, v: np.ndarray, covariance: np.ndarray, misfit: np.ndarray) -> float:
         """Logarithm of the evidence for one record, which has a Cauchy distribution in every field."""
-        prior = -np.log(np.pi * (1 + v**2)).sum()
         q, k = len(self.difference), len(v)
         volume = 0.5 * np.linalg.slogdet(covariance)[1] + 0.5 * (k - q) * math.log(2 * math.pi)
-        return float(prior + volume - self.log_scale - 0.5 * misfit)
+        return float(_log_cauchy(v) + volume - self.log_scale - 0.5 * misfit)
 
     def evidence_of_many(self, records: float, count: int) -> float:
         """The same for the difference of sums over `records` people, if their normal distributions agree."""
@@ -317,47 +392,70 @@ class _Problem:
         covariance: np.ndarray,
         misfit: np.ndarray,
         half: np.ndarray,
+        excluded: float,
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
         """Ends `(K,)` of the interval of v with a second record exchanged or corrected, and names of these cases."""
         k = len(v)
         lower, upper, open_ = v - half, v + half, []
-        factor = np.linalg.cholesky(self.correlation + 1e-9 * np.eye(k))
-        tail = _LEVEL / 2 / k
-        volume = 0.5 * np.linalg.slogdet(covariance)[1]
+        tail, volume = _LEVEL / 2 / k, 0.5 * np.linalg.slogdet(covariance)[1]
+        for name, moved, sd, logs in self._others(v, misfit, float(half.min()), rng):
+            with np.errstate(over="ignore", under="ignore"):
+                weights = np.exp(np.minimum(logs - volume, 50.0))
+            if not weights.sum() > excluded * (_EXCHANGED if name == "exchanged" else _SAMPLES):
+                continue
+            open_.append(name)
+            error = -ndtri(tail) * sd
+            low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
+            lower, upper = np.minimum(lower, low), np.maximum(upper, high)
+        return lower, upper, tuple(dict.fromkeys(open_))
+
+    def _others(
+        self, v: np.ndarray, misfit: np.ndarray, least: float, rng: np.random.Generator
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+        """Alternatives: name, records `(S, K)`, their standard errors `(S, K)`, and logarithms of weights `(S,)`."""
+        k = len(v)
+        w = rng.normal(size=(_EXCHANGED, k)) @ self.factor.T
+        likely, pairs, spread, misfits = self.exchange(self.features(w))
+        (pairs, sd, logs), w = self._weighed(pairs, spread, misfits, misfit), w[likely]
+        one = pairs[:, 0]
+        # Who was exchanged and who left is the same question: either may be far out, and each may be either.
+        far = np.logaddexp(_log_cauchy(one), self._log_normal(one) + _log_cauchy(w) - self._log_normal(w))
+        logs = logs + far - _log_cauchy(v) - np.log(np.diag(self.factor)).sum() - 2 * math.log(2)
+        yield "exchanged", np.concatenate([one, w]), np.concatenate([sd[:, :k], 0 * w]), np.tile(logs, 2)
         # The misfit, nearly: that of products computed from the sums.
         (i, j), eye = self.products, np.eye(k)
         change = np.concatenate([-(v[i, None] * eye[j] + v[j, None] * eye[i]), np.eye(len(i))], axis=1)
         screen = np.linalg.pinv(change @ self.errors @ change.T, hermitian=True)
-        least = min(max(float(half.min()), 1e-6), 0.1 * _LARGEST)
+        least = min(max(least, 1e-6), 0.1 * _LARGEST)
         ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
-        for band in (None, *pairwise(ends)):
-            w = rng.normal(size=(_SAMPLES, k)) @ factor.T
-            u = w.copy()
-            if band is None:
-                u = rng.normal(size=(_SAMPLES, k)) @ factor.T
-            else:
-                size = np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES)) * rng.choice(
-                    [-1.0, 1.0], _SAMPLES
-                )
-                u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size
+        for band in pairwise(ends):
+            w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
+            u, size = w.copy(), np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES))
+            u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size * rng.choice([-1.0, 1.0], _SAMPLES)
             others = self.features(w) - self.features(u)
             rest = self.difference - others
             products = (rest - self.features(rest[:, :k]))[:, k:]
             likely = ((products @ screen) * products).sum(axis=1) < misfit + _HOPELESS
-            if not likely.any():
-                continue
-            moved, spread, misfits = self.record(others[likely])
-            volumes = 0.5 * np.linalg.slogdet(spread)[1]
-            with np.errstate(over="ignore", under="ignore"):
-                weights = np.exp(np.minimum(-0.5 * (misfits - misfit) + volumes - volume, 50.0))
-            if not weights.sum() > _EXCLUDED * _SAMPLES:
-                continue
-            open_.append("exchanged" if band is None else "corrected")
-            error = -ndtri(tail) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
-            low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
-            lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-        return lower, upper, tuple(dict.fromkeys(open_))
+            if likely.any():
+                yield "corrected", *self._weighed(*self.record(others[likely]), misfit)
+
+    def _weighed(
+        self, moved: np.ndarray, spread: np.ndarray, misfits: np.ndarray, misfit: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Records, their standard errors, and logarithms of weights."""
+        logs = 0.5 * (np.linalg.slogdet(spread)[1] - misfits + misfit)
+        return moved, np.sqrt(np.diagonal(spread, axis1=1, axis2=2)), logs
+
+    def _log_normal(self, z: np.ndarray) -> np.ndarray:
+        """Logarithm of the density of records `(..., K)`."""
+        whitened = np.linalg.solve(self.factor, z[..., None])[..., 0]
+        size = 0.5 * z.shape[-1] * math.log(2 * math.pi) + np.log(np.diag(self.factor)).sum()
+        return -0.5 * (whitened**2).sum(axis=-1) - size
+
+
+def _log_cauchy(v: np.ndarray) -> np.ndarray:
+    return -np.log(np.pi * (1 + v**2)).sum(axis=-1)
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:

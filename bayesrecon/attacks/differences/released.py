@@ -68,7 +68,8 @@ def _of_estimates(release: Derived, n: float | None, knows: Knows, solve: Solve 
     """Those of least squares in closed form, which is exact in all units."""
     model, noise, phi = release.about, getattr(release, "noise", None), np.asarray(release.theta)[0]
     sampled = noise is not None and bool(np.asarray(noise.normal).any())
-    if model.name != "ols" or not model.settings["intercept"] or sampled:
+    alone = np.shape(release.directions)[1] <= model.dimension  # the mode, without its covariance
+    if model.name != "ols" or not model.settings["intercept"] or sampled or alone:
         return _grams.dispatch(Release)(release, n, knows, solve)
     fields = (*model.settings["covariates"], model.settings["response"])
     d, p = model.dimension, len(fields)

@@ -28,6 +28,7 @@ class Search:
     Attributes:
         found: one entry for each related combination.
         pairs, triples: numbers of combinations whose counts differ by one or a few records.
+        as_many: number of pairs of as many records, which are not compared.
         units: `(whole, part, field, ratio)` for releases of nearly as many records in different units.
         ambiguous: pairs that are related for several signs of a mean.
     """
@@ -35,6 +36,7 @@ class Search:
     found: tuple[Between, ...]
     pairs: int
     triples: int
+    as_many: int
     units: tuple[tuple[str, str, str, float], ...]
     ambiguous: tuple[tuple[str, ...], ...]
 
@@ -73,7 +75,8 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Col
             ratios = other_units(whole[0], parts[0][0])
             compared = best[0].fields if best else ()
             units += [(whole[0].name, parts[0][0].name, f, ratio) for f, ratio in ratios.items() if f not in compared]
-    return Search(tuple(found), len(pairs), len(triples), tuple(units), tuple(ambiguous))
+    as_many = sum(count_of([(1.0, one[0]), (-1.0, other[0])]) == 0 for one, other in combinations(usable, 2))
+    return Search(tuple(found), len(pairs), len(triples), as_many, tuple(units), tuple(ambiguous))
 
 
 def _close(releases: Sequence[Signed], parts: int, most: int, earlier: Collection[str]) -> Iterator[tuple[Signed, ...]]:
@@ -97,6 +100,16 @@ def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, k
     without = [(f, between(whole, parts, tuple(x for x in every if x != f), comparisons, most, key)) for f in every]
     related = [replace(one, disagrees=(f,)) for f, one in without if one is not None]
     return max(related, key=lambda one: one.evidence, default=None)
+
+
+def in_words_of_values(only: Mapping[str, Sequence[float]]) -> str:
+    """Values of fields of several records, where they are known; records may have them in any order.
+
+    >>> in_words_of_values({"age": (31.0, 45.0), "income": (), "sex": (1.0, 1.0)})
+    'their values, each field in its own order: age 31 and 45, sex 1 and 1'
+    """
+    listed = [f"{name} {' and '.join(f'{v:g}' for v in values)}" for name, values in only.items() if values]
+    return f"their values, each field in its own order: {', '.join(listed)}" if listed else ""
 
 
 def rows_between(found: Sequence[Between]) -> tuple[tuple[Row, ...], tuple[str, ...]]:
