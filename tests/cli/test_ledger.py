@@ -25,7 +25,9 @@ def test_a_table_is_judged_by_what_was_published_before(there, run):
     path, book = there
     assert run("ledger", "add", path / "all.csv", *OPTIONS, *book).code == 0
     listed = json.loads(run("ledger", "list", *book, "--json").out)
-    assert [(one["id"], one["name"], one["totals"]) for one in listed["published"]] == [("1", "all.csv", 1)]
+    assert [(one["id"], one["name"], one["kind"]) for one in listed["published"]] == [
+        ("1", "all.csv", "table of estimates")
+    ]
     assert run("ledger", "withdraw", "1", *book).code == 0
     audit = json.loads(run("audit", path / "less.csv", *OPTIONS, *book, "--no-remedies", "--json").out)
     (finding,) = (f for f in audit["findings"] if f["kind"] == "difference of releases")

@@ -240,7 +240,7 @@ def test_an_edited_or_truncated_ledger_is_refused_in_a_line(path, damage):
 
 def test_a_newer_format_asks_for_an_update(path):
     enter(path, release(table(0)))
-    path.write_text(path.read_text().replace('"bayesrecon_ledger": 3', '"bayesrecon_ledger": 4'))
+    path.write_text(path.read_text().replace('"bayesrecon_ledger": 4', '"bayesrecon_ledger": 5'))
     assert "update" in refusal(path)
 
 
