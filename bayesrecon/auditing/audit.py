@@ -186,7 +186,8 @@ def released_by(source: object, model: object = None, *, key: int = 0, **which: 
     with _sources(source, model, None, {k: v for k, v in which.items() if v is not None}) as listed:
         subjects = [each.subject(asked, None) for each in listed]
         kind = " and ".join(dict.fromkeys(one.contents.format for one in subjects))
-        return kind, [released for one in subjects for released in _released(one)]
+        with x64() if any(one.model is not None for one in subjects) else nullcontext():
+            return kind, [released for one in subjects for released in _released(one)]
 
 
 _STOPPED, _AGAIN = "the audit was interrupted", "run it again and let it end"
