@@ -12,7 +12,7 @@ finding states. Outputs that differ are not pooled.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import cast
 
@@ -20,7 +20,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import chdtrc
 
+from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.look import Asked, Determined, Released
+from bayesrecon.auditing.sensitive_values import parameters_of
 from bayesrecon.auditing.small_counts import counts_of, small, small_counts
 from bayesrecon.auditing.stage import INCALCULABLE
 from bayesrecon.auditing.wording import items
@@ -62,7 +64,16 @@ def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -
     """
     marked = "" if draws is None else str(draws.attributes.get(ATTRIBUTE, ""))
     worth = float(marked.split()[1]) if marked else None
-    every = np.asarray(release.theta[:])[:, :_COLUMNS]
+    names = parameters_of(release.model)
+    if draws is None or not names:
+        columns = [np.asarray(release.theta[:])]
+    else:  # as they are written, so that their digits can be seen
+        columns = [
+            np.asarray(values, float).reshape(draws.chains * draws.length, -1)
+            for name, values in sorted(draws.values.items())
+            if name in names
+        ]
+    every = np.concatenate([c[:, :_COLUMNS] for c in columns], axis=1)[:, :_COLUMNS]
     return Determined(tuple(recovery), every, worth, isinstance(release, GuaranteedDraws))
 
 
@@ -90,6 +101,12 @@ class _Output:
     release: Release | None
     by: Determined
     rows: tuple[Row, ...]
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """`(d,)`, the largest rounding error of the draws that it shows."""
+        assert self.by.draws is not None
+        return np.array([0.5 * resolution(column).step.max(initial=0.0) for column in self.by.draws.T])
 
     @property
     def known(self) -> dict[str, Row]:
@@ -280,7 +297,7 @@ def _share_errors(one: _Output, other: _Output) -> bool:
     """
     if not (_is_sampled(one) and _is_sampled(other)):
         return False
-    if one.by.draws is None or other.by.draws is None or _have_common(one.by.draws, other.by.draws):
+    if one.by.draws is None or other.by.draws is None or _have_common(one, other):
         return True
     if one.by.worth is None or other.by.worth is None:
         return False
@@ -297,19 +314,14 @@ def _is_sampled(output: _Output) -> bool:
     return any(row.se for row in output.rows)
 
 
-def _have_common(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two sets of draws have at least two draws in common, up to the digits with which they are written."""
-    if one.shape[1] != other.shape[1]:
+def _have_common(one: _Output, other: _Output) -> bool:
+    """Whether two outputs have at least two draws in common, up to the digits with which they are written."""
+    first, second = one.by.draws, other.by.draws
+    if first is None or second is None or first.shape[1] != second.shape[1]:
         return False
-    tolerance = 2 * np.maximum(_step(one), _step(other)) + 1e-6 * one.std(axis=0) + 1e-300
-    near = cKDTree(one / tolerance).query(other / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
+    tolerance = 1.01 * (one.steps + other.steps) + 1e-9 * first.std(axis=0) + 1e-300
+    near = cKDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
     return int(np.isfinite(near).sum()) > 1
-
-
-def _step(draws: np.ndarray) -> np.ndarray:
-    """The smallest distance of different values in each column."""
-    steps = np.array([np.diff(np.unique(column)).min(initial=math.inf) for column in draws.T])
-    return np.where(np.isfinite(steps), steps, 0.0)
 
 
 def apart(one: _Output, other: _Output) -> str:
@@ -324,14 +336,18 @@ def apart(one: _Output, other: _Output) -> str:
 
 
 def _same_records(outputs: Sequence[_Output]) -> set[frozenset[str]]:
-    """Pairs of outputs whose exact statistics agree so well that they are of the same records."""
+    """Pairs of outputs that show the same draws, or whose exact statistics agree so well that they are of the same
+    records."""
+    drawn = [o for o in outputs if o.by.draws is not None]
     exact = [o for o in outputs if (n := o.known.get("n")) is not None and n.lower == n.upper]
     odds = math.log(_ODDS * max(len(outputs) - 1, 1))
-    return {
-        frozenset((a.name, b.name))
+    agreeing = (
+        (a, b)
         for a, b in combinations(exact, 2)
         if a.known["n"].lower == b.known["n"].lower and not apart(a, b) and _agree(a.known, b.known, odds)
-    }
+    )
+    alike = (pair for pair in combinations(drawn, 2) if _have_common(*pair))
+    return {frozenset((a.name, b.name)) for a, b in (*agreeing, *alike)}
 
 
 def _agree(one: Mapping[str, Row], other: Mapping[str, Row], odds: float) -> bool:
