@@ -541,7 +541,7 @@ def _acro(output: AcroOutput, files: tuple[Stamp, ...], asked: Asked, progress: 
     where, begun = (output.name,), Stage(warnings=(_status(output),))
     contents = Contents(output.name, _ACRO, files)
     if isinstance(output.table, list):
-        counts = small_counts(_counts(output.table), asked.thresholds.small_count, where, "nothing but the file")
+        counts = small_counts(_counts(output.table), asked.thresholds, where, "nothing but the file")
         return Look(contents, key=asked.key, asked=asked, without_items=True, begun=replace(begun, found=tuple(counts)))
     if not output.kind:
         raise BayesreconError(f"it is a {output.description}, and outputs of this kind are not read")

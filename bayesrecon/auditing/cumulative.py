@@ -47,7 +47,7 @@ _ONE = 0.25  # error of a total, in what one record adds to it, below which a re
 _ODDS = 200.0  # evidence against other people, for each comparison
 _FAR = 2.0  # standard errors between the intervals of two outputs: they are of other records
 _SAME = 1e-6  # relative, of exact statistics of the same records
-_REJECTED = 1e-3  # p value below which two outputs with a measure added do not have the same one
+_REJECTED = 1e-4  # p value below which outputs with a measure added do not have the same one
 _COLUMNS, _SHOWN = 4, 300  # of draws that are kept, to see whether another output has the same ones
 _NARROWER = 0.8  # ratio of intervals from which the finding names a statistic
 _NAMED = 4  # statistics in a sentence
@@ -233,7 +233,7 @@ def _findings(
     premise = ", if they are of the same records" * presumed
     evidence, remedies = items([*new, *closer]), _REMEDIES if level != "info" else ()
     yield Finding(KIND, level, title + premise, where, "; ".join(parts), needs, evidence, remedies)
-    model, limit = None if one.release is None else one.release.about, asked.thresholds.small_count
+    model, limit = None if one.release is None else one.release.about, asked.thresholds
     told = {c.cell for o in group for c in small(counts_of(o.rows, model, ""), limit)}
     counts = [c for c in counts_of(after.values(), model, "by all of these outputs") if c.cell not in told]
     yield from small_counts(counts, limit, where, needs, premise)
@@ -262,12 +262,7 @@ def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], li
     Each group of outputs that share errors is represented, for every statistic, by the one that knows it best.
     """
     sources, once = list[Iterable[Row]](), list[str]()
-    waiting = list(group)
-    while waiting:
-        alike = [waiting.pop(0)]
-        while joined := [o for o in waiting if any(_share_errors(o, c) for c in alike)]:
-            alike += joined
-            waiting = [o for o in waiting if o not in joined]
+    for alike in _with_common_errors(group):
         once += [o.name for o in alike[1:]]
         sources.append(_best(o.rows for o in alike) if len(alike) > 1 else alike[0].rows)
     tables = [o.release for o in group if o.release is not None and kind_of(o.release).states][:_TABLES]
@@ -289,25 +284,39 @@ def _best(results: Iterable[Iterable[Row]]) -> list[Row]:
     return list(best.values())
 
 
-def _share_errors(one: _Output, other: _Output) -> bool:
-    """Whether errors of two outputs may be the same ones: both are sampled, and nothing shows that they are not.
+def _with_common_errors(group: Sequence[_Output]) -> list[list[_Output]]:
+    """The outputs, together with those that may have the same errors.
 
-    Draws are independent of draws that are others. Draws of data with the same measure added differ by their own
-    errors alone (chi squared). What was computed from draws, such as a table of them, does not tell of which.
+    Draws are independent of draws that are others. What was computed from draws, such as a table of them, does not tell
+    of which. Draws of data with the same measure added differ by their own errors alone (chi squared).
     """
+    found = list[list[_Output]]()
+    for one in group:
+        alike = [ones for ones in found if any(_may_share_draws(one, other) for other in ones)]
+        if not alike and one.by.worth is not None:
+            measured = [ones for ones in found if all(o.by.worth is not None for o in ones)]
+            best = max(measured, key=lambda ones: _agreement(one, ones), default=None)
+            alike = [best] if best is not None and _agreement(one, best) > _REJECTED else []
+        found = [*(ones for ones in found if ones not in alike), [*(o for ones in alike for o in ones), one]]
+    return found
+
+
+def _may_share_draws(one: _Output, other: _Output) -> bool:
     if not (_is_sampled(one) and _is_sampled(other)):
         return False
-    if one.by.draws is None or other.by.draws is None or _have_common(one, other):
-        return True
-    if one.by.worth is None or other.by.worth is None:
-        return False
-    raw = [{r.name: r for r in o.by.rows if _is_known(r) and r.se} for o in (one, other)]
-    shared = [(raw[0][name], raw[1][name]) for name in raw[0].keys() & raw[1].keys()]
+    return one.by.draws is None or other.by.draws is None or _have_common(one, other)
+
+
+def _agreement(one: _Output, others: Sequence[_Output]) -> float:
+    """p value of the difference to the mean of others, by the errors of the draws alone."""
+    own = {r.name: r for r in one.by.rows if _is_known(r) and r.se}
+    mean = {r.name: r for r in pooled_rows(o.by.rows for o in others) if _is_known(r) and r.se}
+    shared = [(own[name], mean[name]) for name in own.keys() & mean.keys()]
     misfit = sum(
         (cast(float, a.estimate) - cast(float, b.estimate)) ** 2 / (cast(float, a.se) ** 2 + cast(float, b.se) ** 2)
         for a, b in shared
     )
-    return bool(chdtrc(max(len(shared), 1), misfit) > _REJECTED)
+    return float(chdtrc(max(len(shared), 1), misfit))
 
 
 def _is_sampled(output: _Output) -> bool:

@@ -26,7 +26,7 @@ from bayesrecon.estimation.recovered import recovered, solve_release
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.results.told import values_in
 
@@ -47,7 +47,7 @@ def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], 
     knows, key = cast(Knows, asked.knows), asked.key
     differences, refused, explained = Differences(released, asked).findings()
     tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
-    findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained, asked.earlier)
+    findings, untried = _audit_pairs(tables, asked.thresholds, knows, key, explained, asked.earlier)
     if findings:
         differences = [f for f in differences if f.severity != "info"]
     return [*differences, *findings], [*refused, *untried]
@@ -318,7 +318,7 @@ def _nothing(result: Search, count: int) -> Finding:
 
 def _audit_pairs(
     releases: Sequence[Release],
-    threshold: int,
+    limits: Thresholds,
     knows: Knows,
     key: int,
     done: Collection[frozenset[str]],
@@ -328,7 +328,7 @@ def _audit_pairs(
 
     Args:
         releases: the tables.
-        threshold: counts below it are small.
+        limits: counts below them are small.
         knows: what an attacker knows.
         key: seed.
         done: pairs of names whose difference was found already.
@@ -352,11 +352,13 @@ def _audit_pairs(
         except BayesreconError as error:
             untried.append(NotRun(_ATTACK, str(error), _PASS, names))
             continue
-        findings += _cells(each, pair, threshold, names)
+        findings += _cells(each, pair, limits, names)
     return findings, untried
 
 
-def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]) -> list[Finding]:
+def _cells(
+    alone: Sequence[Recovery], pair: Sequence[Release], limits: Thresholds, names: tuple[str, ...]
+) -> list[Finding]:
     """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
     rows = [{row.name: row for row in recovery} for recovery in alone]
     findings: list[Finding] = []
@@ -367,12 +369,12 @@ def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, n
         sign = 1 if first.upper > second.upper else -1  # type: ignore[operator]
         larger, smaller = (first, second) if sign > 0 else (second, first)
         apart = larger.upper - smaller.upper  # type: ignore[operator]
-        if not 0 < apart < threshold:
+        if not 0 < apart < limits.small_count:
             continue
         order = names if sign > 0 else names[::-1]
         how = f"by difference of two tables: {larger.upper:g} in {order[0]} less {smaller.upper:g} in {order[1]}"
         cell = name[2:-1]
-        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], threshold, names, _NEEDS)
+        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], limits, names, _NEEDS)
         evidence = (*finding.evidence, *_response(cell, rows if sign > 0 else rows[::-1], pair[0], apart))
         findings.append(_retitled(finding, cell, apart, evidence))
     return findings

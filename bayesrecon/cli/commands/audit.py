@@ -120,7 +120,7 @@ def audit(
         Path | None,
         typer.Option(
             help="Let this .yaml or .json file decide the exit code (0 allowed, 1 refused, 3 incomplete): fail_on, "
-            "allowed_kinds, allow_incomplete, worth, epsilon, and ACRO's keys such as safe_threshold."
+            "allowed_kinds, allow_incomplete, digits, worth, epsilon, and ACRO's keys such as safe_threshold."
         ),
     ] = None,
 ) -> None:
