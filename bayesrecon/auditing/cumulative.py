@@ -108,7 +108,7 @@ class _Output:
         assert self.by.draws is not None
         return np.array([0.5 * resolution(column).step.max(initial=0.0) for column in self.by.draws.T])
 
-    @property
+    @cached_property
     def known(self) -> dict[str, Row]:
         return {r.name: r for r in self.rows if _is_known(r)}
 
@@ -259,12 +259,12 @@ def _width(row: Row) -> float:
 def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], list[str]]:
     """The statistics of outputs of the same records, and the names of those that count once with others.
 
-    Each group of outputs that share errors is represented, for every statistic, by the one that knows it best.
+    Outputs that share errors count as one.
     """
     sources, once = list[Iterable[Row]](), list[str]()
     for alike in _with_common_errors(group):
         once += [o.name for o in alike[1:]]
-        sources.append(_best(o.rows for o in alike) if len(alike) > 1 else alike[0].rows)
+        sources.append(_one_of(alike))
     tables = [o.release for o in group if o.release is not None and kind_of(o.release).states][:_TABLES]
     if len(tables) > 1:
         n = next((r.lower for o in group if (r := o.known.get("n")) is not None and r.lower == r.upper), None)
@@ -274,14 +274,22 @@ def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], li
     return pooled_rows(sources), once
 
 
-def _best(results: Iterable[Iterable[Row]]) -> list[Row]:
-    """For each statistic the row of the narrowest interval, or one that is not determined."""
+def _one_of(alike: Sequence[_Output]) -> Iterable[Row]:
+    """The statistics of outputs with common errors: of the same measure their mean, with its error once, and of others
+    those of the most draws."""
+    worths = [o.by.worth for o in alike if o.by.worth is not None]
+    if len(alike) > 1 and len(worths) == len(alike) and not _shown_twice(alike):
+        return [_with_measure(row, min(worths)) for row in pooled_rows(o.by.rows for o in alike)]
     best: dict[str, Row] = {}
-    for row in (row for rows in results for row in rows):
+    for row in (row for o in alike for row in o.rows):
         kept = best.get(row.name)
-        if kept is None or (_is_known(row) and not (_is_known(kept) and _width(kept) <= _width(row))):
+        if kept is None or (_is_known(row), row.ess or 0.0) > (_is_known(kept), kept.ess or 0.0):
             best[row.name] = row
     return list(best.values())
+
+
+def _shown_twice(alike: Sequence[_Output]) -> bool:
+    return any(_may_share_draws(*pair) for pair in combinations(alike, 2))
 
 
 def _with_common_errors(group: Sequence[_Output]) -> list[list[_Output]]:
