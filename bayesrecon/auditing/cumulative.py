@@ -212,9 +212,9 @@ def _findings(
         sentence = f"with {those} of the same records {counted}"
     parts = [sentence]
     if new:
-        parts.append("new: " + _listed(f"{row.name} = {row.estimate:.5g}{row.error}" for row in new))
+        parts.append("new: " + _listed(f"{row.name} = {_number(row)}" for row in new))
     if closer:
-        parts.append("closer: " + _listed(f"{r.name}{_error(r)} in place of{_error(before[r.name])}" for r in closer))
+        parts.append("closer: " + _listed(f"{r.name} = {_number(r)}, before {_number(before[r.name])}" for r in closer))
     if once:
         shared = "shares its errors with another one and counts" if len(once) == 1 else "share errors and count"
         parts.append(f"{_listed(once)} {shared} once")
@@ -244,8 +244,10 @@ def _is_exact(row: Row, asked: Asked) -> bool:
     return bool(row.se) and cast(float, row.se) < asked.thresholds.exact_count
 
 
-def _error(row: Row) -> str:
-    return row.error or f" ({row.lower:.5g} to {row.upper:.5g})"
+def _number(row: Row) -> str:
+    """A statistic with its error, or by itself if that is below the digits that are shown."""
+    sure = _width(row) < 1e-3 * abs(cast(float, row.estimate))
+    return f"{row.estimate:.5g}{'' if sure else row.error}"
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -344,7 +346,7 @@ def _have_common(one: _Output, other: _Output) -> bool:
 def apart(one: _Output, other: _Output) -> str:
     """Why two outputs are not of the same records; empty if nothing shows it."""
     first, second = one.known, other.known
-    for name in first.keys() & second.keys():
+    for name in sorted(first.keys() & second.keys(), key=lambda name: (name != "n", name)):
         a, b = first[name], second[name]
         gap = max(cast(float, a.lower), cast(float, b.lower)) - min(cast(float, a.upper), cast(float, b.upper))
         if gap > _FAR * math.hypot(a.se or 0.0, b.se or 0.0) + _SAME * (1 + abs(cast(float, a.estimate))):

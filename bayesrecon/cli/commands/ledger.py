@@ -71,7 +71,7 @@ def ledger(
             + [(one["withdrawn"] or "")[:10]]
             for one in entries
         ]
-        console.out.print(table(head, rows, title=state[0], words=5, fold=True))
+        console.out.print(table(head, rows, title=state[0], words=5, fold=True) if rows else state[0])
         for line in state[1:]:
             console.out.print(line)
 
