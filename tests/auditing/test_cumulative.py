@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bayesrecon import recover
 from bayesrecon.auditing import cumulative
 from bayesrecon.auditing.look import Asked, Determined, Released
 from bayesrecon.posteriors import from_table
@@ -44,15 +45,35 @@ def test_three_tables_of_the_same_people_determine_more_than_each():
     *before, new = tables(one=table({"x": X}), two=table({"z": Z}), both=table({"x": X, "z": Z}))
     (found,) = together(new, *before, domain=DOMAIN)
     assert (
-        "with the 2 earlier outputs 9 of 10 statistics are determined; this output alone determines 1" in found.summary
+        "with the 2 earlier outputs 10 of 10 statistics are determined; this output alone determines 1" in found.summary
     )
     assert "not established" in found.summary  # the new table by itself could be of other people
     truth = {"mean(x)": X.mean(), "var(z)": Z.var(), "cov(x,y)": np.cov(X, Y, bias=True)[0, 1], "mean(y)": Y.mean()}
+    truth["cov(x,z)"] = np.cov(X, Z, bias=True)[0, 1]  # by the normal equations, which need all three
     items = {item.name: item for item in found.evidence}
     for name, true in truth.items():
         assert items[name].lower <= true <= items[name].upper
     (found,) = together(before[1], before[0], domain=DOMAIN)
     assert found.summary.startswith("with the earlier output of the same records 9 of 9 statistics")
+
+
+def test_covariances_follow_from_larger_tables_with_their_errors():
+    told = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mix, size = rng.normal(size=(3, 3)), 10 ** rng.uniform(-1, 2, 3)
+        columns = dict(zip("abc", ((rng.normal(size=(150, 3)) @ mix.T + rng.normal(size=3)) * size).T, strict=True))
+        y = sum(v / v.std() for v in columns.values()) + rng.normal(size=150)
+        wide = [{"a", "b"}, {"a", "b", "c"}][: 1 + seed % 2]
+        printed = {name: table({name: v}, y, 4 + seed) for name, v in columns.items()}
+        printed |= {str(i): table({k: columns[k] for k in sorted(some)}, y) for i, some in enumerate(wide)}
+        rows = {r.name: r for r in recover([one.release for one in tables(**printed)])}
+        for a, b in ("ab", "ac", "bc"):
+            row = rows.get(f"cov({a},{b})")
+            if row is not None and row.estimate is not None:
+                told += 1
+                assert row.lower <= np.cov(columns[a], columns[b], bias=True)[0, 1] <= row.upper
+    assert told > 6
 
 
 def test_as_many_join_as_leave_and_nothing_is_pooled():
