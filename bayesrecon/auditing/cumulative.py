@@ -10,7 +10,9 @@ finding states. Outputs that differ are not pooled.
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -48,6 +50,7 @@ _ODDS = 200.0  # evidence against other people, for each comparison
 _FAR = 2.0  # standard errors between the intervals of two outputs: they are of other records
 _SAME = 1e-6  # relative, of exact statistics of the same records
 _REJECTED = 1e-4  # p value below which outputs with a measure added do not have the same one
+_WORTH, _LEAST = re.compile(r"worth ([0-9]+(?:[.][0-9]*)?(?:e[+]?[0-9]{1,3})?) draws"), 100.0  # the least there is
 _COLUMNS, _SHOWN = 4, 300  # of draws that are kept, to see whether another output has the same ones
 _NARROWER = 0.8  # ratio of intervals from which the finding names a statistic
 _NAMED = 4  # statistics in a sentence
@@ -62,18 +65,18 @@ def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -
     Args:
         draws: as they are in the file, with its attributes.
     """
-    marked = "" if draws is None else str(draws.attributes.get(ATTRIBUTE, ""))
-    worth = float(marked.split()[1]) if marked else None
-    names = parameters_of(release.model)
-    if draws is None or not names:
-        columns = [np.asarray(release.theta[:])]
-    else:  # as they are written, so that their digits can be seen
-        columns = [
-            np.asarray(values, float).reshape(draws.chains * draws.length, -1)
-            for name, values in sorted(draws.values.items())
-            if name in names
-        ]
+    marked = None if draws is None else draws.attributes.get(ATTRIBUTE)
+    written = _WORTH.match(str(marked))
+    worth = None if marked is None else max(float(written[1]), _LEAST) if written else _LEAST
+    names = parameters_of(release.model) or ()
+    columns = [  # as they are written, so that their digits can be seen
+        np.asarray(values, float).reshape(draws.chains * draws.length, -1)
+        for name, values in ({} if draws is None else dict(sorted(draws.values.items()))).items()
+        if draws is not None and name in names
+    ]
+    columns = columns or [np.asarray(release.theta[:])]
     every = np.concatenate([c[:, :_COLUMNS] for c in columns], axis=1)[:, :_COLUMNS]
+    every = every[np.isfinite(every).all(axis=1)]
     return Determined(tuple(recovery), every, worth, isinstance(release, GuaranteedDraws))
 
 
@@ -98,6 +101,7 @@ class _Output:
     """An output with what it determines."""
 
     name: str
+    part: str | None
     release: Release | None
     by: Determined
     rows: tuple[Row, ...]
@@ -121,7 +125,7 @@ def _output(one: Released, asked: Asked) -> _Output | None:
     if (by := determined_by(one, asked)) is None:
         return None
     rows = by.rows if by.worth is None else tuple(_with_measure(row, by.worth) for row in by.rows)
-    return _Output(one.name, one.release, by, rows)
+    return _Output(one.name, one.part, one.release, by, rows)
 
 
 def _with_measure(row: Row, worth: float) -> Row:
@@ -144,6 +148,10 @@ def find(released: Sequence[Released], asked: Asked) -> list[Finding]:
         new, before = [best], [o for o in new if o is not best]
     same = _same_records(outputs)
     found = [f for one in new if before for f in _together(one, before, same, asked)]
+    if unknown := [o for o in released if o.name in asked.earlier and o.determined is None and o.release is None]:
+        names = listed(tuple(o.name for o in unknown))
+        text = f"{names}: the ledger does not know what they determine; enter them again, with their model"
+        found.append(Finding(KIND, "info", "earlier outputs were not compared", (), text, "all outputs"))
     if guarded and len(released) > 1:
         names = listed(tuple(o.name for o in guarded))
         text = f"{names}: what they add to other outputs is bounded by the epsilon that the account has spent"
@@ -271,8 +279,9 @@ def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], li
     if len(tables) > 1:
         n = next((r.lower for o in group if (r := o.known.get("n")) is not None and r.lower == r.upper), None)
         knows = {**asked.knows, **({} if n is None else {"total": n})}
-        together = pooled_limits(tables, partial(recovered, key=asked.key), knows)
-        sources.append(() if together.failures else tuple(together))
+        with suppress(BayesreconError):  # what is stated does not fit all of them
+            together = pooled_limits(tables, partial(recovered, key=asked.key), knows)
+            sources.append(() if together.failures else tuple(together))
     return pooled_rows(sources), once
 
 
@@ -345,6 +354,8 @@ def _have_common(one: _Output, other: _Output) -> bool:
 
 def apart(one: _Output, other: _Output) -> str:
     """Why two outputs are not of the same records; empty if nothing shows it."""
+    if one.part != other.part and None not in (one.part, other.part):
+        return f"{one.name} is of part {one.part}, and {other.name} of part {other.part}"
     first, second = one.known, other.known
     for name in sorted(first.keys() & second.keys(), key=lambda name: (name != "n", name)):
         a, b = first[name], second[name]

@@ -124,6 +124,7 @@ class Released:
         grams: totals of draws, computed where they were attacked.
         domains: possible values of the fields of draws.
         determined: statistics of draws, and of what was published before; others follow from the release.
+        part: the part of the account that it is about; None for anybody.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Released:
     grams: "Sequence[Gram]" = ()
     domains: "Mapping[str, Domain]" = field(default_factory=dict)
     determined: Determined | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

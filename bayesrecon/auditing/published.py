@@ -94,7 +94,7 @@ def published_before(entries: Iterable[Json]) -> list[Released]:
             determined = Determined(rows, draws, one["worth"], one["guaranteed"]) if rows else None
             grams = [_unpacked(name, gram) for gram in one["grams"]]
             release = None if table is None else replace(table, name=name)
-            found.append(Released(name, release, grams=grams, determined=determined))
+            found.append(Released(name, release, grams=grams, determined=determined, part=entry.get("part")))
     return found
 
 

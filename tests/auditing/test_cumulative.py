@@ -179,6 +179,18 @@ def test_epsilon_bounds_what_guaranteed_draws_add():
     assert "bounded by the epsilon" in found.summary
 
 
+def test_parts_of_an_account_are_of_other_people():
+    january, february = (replace(draws([0.1 * i], 1.0, name=str(i)), part=str(i)) for i in range(2))
+    (found,) = together(draws([0.0], 1.0), january, february)
+    assert "2 earlier outputs" not in found.summary
+    assert "1 is of part 1, and 0 of part 0" in found.summary
+
+
+def test_an_entry_without_statistics_is_said():
+    found = together(draws([0.0], 1.0), Released("old", None))
+    assert "old: the ledger does not know what they determine" in found[0].summary
+
+
 def test_draws_that_differ_are_of_other_records():
     (found,) = together(draws([0.0, 0.0], 1.0), draws([9.0, 0.0], 1.0, name="other"))
     assert "mean(0) is 0 in draws and 9 in other" in found.summary or "mean(0) is 9 in other" in found.summary

@@ -33,7 +33,7 @@ def test_a_table_is_judged_by_what_was_published_before(there, run):
     (finding,) = (f for f in audit["findings"] if f["kind"] == "difference of releases")
     assert finding["severity"] == "high"
     assert finding["summary"].startswith("if all.csv of ")
-    assert any(line.startswith("account trial: 1 published") for line in audit["warnings"])
+    assert any(line.startswith("account trial: 1 published") for line in audit["notes"])
     (together,) = (f for f in audit["findings"] if f["kind"] == "outputs together")
     assert together["summary"].startswith("1 earlier output is of other records (")
     again = json.loads(run("audit", path / "all.csv", *OPTIONS, *book, "--no-remedies", "--json").out)

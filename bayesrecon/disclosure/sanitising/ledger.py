@@ -342,12 +342,12 @@ class Ledger:
         if not (published or sanitised or guarantee):
             known = ", ".join(self.accounts) or "none"
             return [f"the ledger knows no release of account {whose.account}; its accounts: {known}"]
-        lines = [f"account {whose.account}: {published} published, {sanitised} sanitised with a worth"]
+        lines: list[str] = [Note(f"account {whose.account}: {published} published, {sanitised} sanitised with a worth")]
         if sanitised:
             limit = "no budget" if account.budget is None else f"of a budget of {account.budget:g}"
-            lines.append(f"worth spent: {account.spent:g} draws, {limit}")
+            lines.append(Note(f"worth spent: {account.spent:g} draws, {limit}"))
         if guarantee is not None:
-            lines.append(f"releases with epsilon, all together: {guarantee.words}")
+            lines.append(Note(f"releases with epsilon, all together: {guarantee.words}"))
             if published or sanitised:
                 lines.append("epsilon holds for what came after only, and worth and epsilon do not add up")
         return lines
