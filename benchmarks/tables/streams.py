@@ -1,5 +1,6 @@
 """Streams of published tables and posteriors: what all of them give away that none of them does."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from benchmarks.study import Study, share, table
 
 DIGITS, MONTHS, PEOPLE, SITE, FOLD = 6, 12, 200, 6, 6
 FIELDS = ("age", "income")
+_GROUP = re.compile(r" of (fold \d+|fifth) by difference")
 POSTERIORS = 10
 
 KINDS = {
@@ -69,6 +71,11 @@ class Stream:
     records: np.ndarray
     members: list[np.ndarray]
     contains: dict[str, list[str]] | None = None
+
+    def group(self, name: str) -> np.ndarray:
+        """Positions of the people of a group that no table has by itself."""
+        left = [self.members[int(name.removeprefix("fold ")) + 1]] if name.startswith("fold") else self.members[1:]
+        return np.setdiff1d(self.members[0], np.concatenate(left))
 
 
 def people(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -129,9 +136,12 @@ def stated(one: Stream, audit: Audit) -> Iterator[tuple[np.ndarray, dict[str, tu
     for finding in audit:
         if finding.kind != BETWEEN or finding.severity == "info":
             continue
-        at = sorted((one.members[int(name.removeprefix("table ")) - 1] for name in finding.where), key=len)
-        between = np.setdiff1d(at[-1], np.concatenate(at[:-1]))
-        kept = len(at[-1]) - len(between) == sum(map(len, at[:-1]))  # the parts are in the whole
+        if group := _GROUP.search(finding.title):
+            between, kept = one.group(group[1]), True
+        else:
+            at = sorted((one.members[int(name.removeprefix("table ")) - 1] for name in finding.where), key=len)
+            between = np.setdiff1d(at[-1], np.concatenate(at[:-1]))
+            kept = len(at[-1]) - len(between) == sum(map(len, at[:-1]))  # the parts are in the whole
         count = int(finding.evidence[0].estimate or 0)
         values = {
             item.name.removeprefix("mean(").partition(")")[0]: (item.estimate, item.lower, item.upper)
@@ -292,12 +302,13 @@ STUDY = Study(__file__, page)
 def main() -> None:
     parser = STUDY.parser(__doc__, streams=100)
     given = STUDY.given(parser)
-    rows = []
+    kept = STUDY.kept() or {"rows": [], "posteriors": averaged()}
     for kind in KINDS:
-        rows.append(measured(kind, given.streams))
-        print(*line(rows[-1]), sep=" | ", flush=True)
-    STUDY.keep({"rows": rows, "posteriors": averaged()})
-    draw(STUDY.kept())
+        if not any(row["kind"] == kind for row in kept["rows"]):
+            kept["rows"].append(measured(kind, given.streams))
+            STUDY.keep(kept)
+            print(*line(kept["rows"][-1]), sep=" | ", flush=True)
+    draw(kept)
 
 
 if __name__ == "__main__":
