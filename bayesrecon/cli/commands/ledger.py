@@ -54,7 +54,8 @@ def ledger(
         if entry is not None:
             number, new = open_book.publish(whose, entry)
             found = f"entry {number} of {whose}" if new else f"it is entry {number} of {whose} already"
-            console.say(f"{found}, {entry['kind']}: it determines {_statistics(entry) or 'no'} statistics")
+            count = _statistics(entry)
+            console.say(f"{found}, {entry['kind']}: it determines {count or 'no'} statistic{'s' * (count != 1)}")
         elif action == "withdraw":
             open_book.withdraw(whose.account, str(what))
             console.say(f"entry {what} of account {whose.account} is marked; it stays, because it is known")

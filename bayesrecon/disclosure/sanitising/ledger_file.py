@@ -231,7 +231,10 @@ def unpacked(text: str) -> np.ndarray:
 
 
 def _write(path: Path, text: str) -> None:
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    try:
+        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    except OSError as error:  # say of which file
+        raise OSError(error.errno, error.strerror, str(path)) from error
     if sys.platform != "win32":  # the new name of the file is on the disk before the other file is written
         folder = os.open(path.parent, os.O_RDONLY)
         try:
