@@ -175,8 +175,8 @@ def audit(
     return merge(done)
 
 
-def released_by(source: object, model: object = None, *, key: int = 0, **which: Any) -> list[Released]:
-    """What a source releases that can be compared with other releases; it is not attacked.
+def released_by(source: object, model: object = None, *, key: int = 0, **which: Any) -> tuple[str, list[Released]]:
+    """What a source is, and what it releases that can be compared with other releases.
 
     Args:
         source, model, key, which: as in `audit`.
@@ -184,7 +184,10 @@ def released_by(source: object, model: object = None, *, key: int = 0, **which: 
     knows = {k: which.pop(k) for k in KNOWS if which.get(k) is not None}
     asked = Asked(knows={k: v for k, v in knows.items() if v is not None}, key=key, several=True)
     with _sources(source, model, None, {k: v for k, v in which.items() if v is not None}) as listed:
-        return [one for each in listed for one in _released(each.subject(asked, None))]
+        subjects = [each.subject(asked, None) for each in listed]
+        kind = " and ".join(dict.fromkeys(one.contents.format for one in subjects))
+        with x64() if any(one.model is not None for one in subjects) else nullcontext():
+            return kind, [released for one in subjects for released in _released(one)]
 
 
 _STOPPED, _AGAIN = "the audit was interrupted", "run it again and let it end"
@@ -237,13 +240,15 @@ def _released(subject: Look) -> Iterator[Released]:
             yield _of_release(release, name if len(contents.estimates) == 1 else f"{name}: {where}")
     if subject.opened is not None and subject.asked.several:
         from bayesrecon.attacks.differences.solved import gram_of_problem
+        from bayesrecon.auditing.cumulative import of_draws
 
-        outcome = subject.opened.outcome
-        problem = None if isinstance(outcome, Exception) else outcome[0]
+        outcome, of = subject.opened.outcome, subject.opened.release
+        problem, recovery = (None, None) if isinstance(outcome, Exception) else outcome
         gram = None if problem is None else gram_of_problem(name, problem)
         gram = None if gram is None else gram.counted(subject.asked.knows.get("total"))
         domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
-        yield Released(name, None, grams=() if gram is None else (gram,), domains=domains)
+        determined = None if recovery is None else of_draws(recovery, of, contents.draws)
+        yield Released(name, None, grams=() if gram is None else (gram,), domains=domains, determined=determined)
 
 
 def _of_release(release: "Release", name: str, n: float | None = None, alternatives: Any = None) -> Released:
@@ -539,7 +544,7 @@ def _acro(output: AcroOutput, files: tuple[Stamp, ...], asked: Asked, progress: 
     where, begun = (output.name,), Stage(warnings=(_status(output),))
     contents = Contents(output.name, _ACRO, files)
     if isinstance(output.table, list):
-        counts = small_counts(_counts(output.table), asked.thresholds.small_count, where, "nothing but the file")
+        counts = small_counts(_counts(output.table), asked.thresholds, where, "nothing but the file")
         return Look(contents, key=asked.key, asked=asked, without_items=True, begun=replace(begun, found=tuple(counts)))
     if not output.kind:
         raise BayesreconError(f"it is a {output.description}, and outputs of this kind are not read")

@@ -1,4 +1,4 @@
-"""Dominance: one record is more than half of a sum, as the sum and the sum of squares show.
+"""Dominance: a record or a few are most of a sum, as the sum and the sum of squares show.
 
 Take n non-negative numbers with mean m, and let Q be the sum of their squared deviations from m. The squares of their
 shares in the sum add up to
@@ -11,7 +11,14 @@ So the largest share a has the bounds
     a <= (1 + ((n - 1) (n H - 1))^(1/2)) / n.
 
 The upper bound is attained if the other numbers are equal, and the lower one if they are as unequal as possible. The
-largest number itself is between `m + (Q / (n (n - 1)))^(1/2)` and `m + (Q (n - 1) / n)^(1/2)`.
+share s of the k largest together has the bounds
+
+    a <= s <= k / n + (k (n - k) (H - 1 / n) / n)^(1/2),    s >= min(H^(1/2), k H),
+
+since H <= max(s^2, s / k). Three rules are judged by these bounds: one record is more than half of the sum; the k
+largest are more than a stated share of it (n,k rule); and all but the two largest are less than a stated share of the
+largest, which the second largest can then compute (p ratio). The largest number itself is between
+`m + (Q / (n (n - 1)))^(1/2)` and `m + (Q (n - 1) / n)^(1/2)`.
 
 Least squares on cells determines only W, the sum of Q over all cells. So each Q is at most W. It is at least W minus
 the largest possible Q of the other cells, which is `n (n - 1) m^2` if one record is all of a sum.
@@ -23,7 +30,7 @@ records, with the indicator 1_c of the cell and a field y:
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -49,17 +56,20 @@ from bayesrecon.estimation.totals import part_totals, rows_of
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Records
 from bayesrecon.releases import Release
-from bayesrecon.results.findings import Finding, Item, Remedy
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.results.told import values_in
 
 KIND = "dominance"
 
+_SIGNED = "values may be negative"
 _FEWEST = 2  # smallest number of records of a sum
 _HALF = 0.5  # a record with a larger share of a sum dominates it
 _REMEDIES = (Remedy("leave the residual standard error out, or merge the cell with another one", leaves="info"),)
 
 Bounds = tuple[float, float]
+Found = tuple[list[Finding], list[NotRun]]
+"""Findings, and sums that are not cleared."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +89,21 @@ class Sum:
     squares: Bounds
 
 
-def shares(total: Sum) -> Bounds:
-    """Bounds on the largest share in a sum of non-negative numbers.
+def shares(total: Sum, k: int = 1) -> Bounds:
+    """Bounds on the share of the k largest in a sum of non-negative numbers.
 
     >>> [round(bound, 3) for bound in shares(Sum("", 4, (25.0, 25.0), (5292.0, 5292.0)))]  # as of 88, 4, 4 and 4
     [0.874, 0.88]
     """
     n, (low, high) = total.count, total.mean
+    if k >= n:
+        return 1.0, 1.0
     least, most = (1 / n + q / (n * m) ** 2 for q, m in zip(total.squares, (high, low), strict=True))
     least, most = max(least, 1 / n), min(most, 1.0)
     begin = 0.5 * (1 + math.sqrt(2 * least - 1)) if least > _HALF else least
-    return min(begin, 1.0), min((1 + math.sqrt((n - 1) * max(n * most - 1, 0.0))) / n, 1.0)
+    if k > 1:
+        begin = max(begin, min(math.sqrt(least), k * least), k / n)
+    return min(begin, 1.0), min(k / n + math.sqrt(k * (n - k) * max(most - 1 / n, 0.0) / n), 1.0)
 
 
 def largest(total: Sum) -> Bounds:
@@ -106,9 +120,9 @@ def largest(total: Sum) -> Bounds:
 
 
 def dominance(
-    release: Release, recovery: Recovery, knows: Knows, needs: str = "the model", more: str = ""
-) -> list[Finding]:
-    """One finding for each sum of the response that one record certainly dominates.
+    release: Release, recovery: Recovery, knows: Knows, limits: Thresholds, needs: str = "the model", more: str = ""
+) -> Found:
+    """One finding for each sum of the response that a record or a few certainly dominate.
 
     If all means are positive, the response is presumed to be non-negative, and the finding says so.
 
@@ -116,54 +130,97 @@ def dominance(
         release: a table.
         recovery: its statistics.
         knows: what an attacker knows.
+        limits: rules of dominance.
         needs: what an attacker needs, in words.
         more: presumptions in words, starting with a comma.
     """
     y = release.about.settings.get("response")
     if y is None or recovery.failures:
-        return []
+        return [], []
     presumed = "" if _positive(release, knows, str(y)) else f"{' and' if more else ', if'} {y} is not negative"
     sums = _sums({row.name: row for row in recovery}, release, str(y))
+    about = _About(str(y), (release.name,), needs, more + presumed, _REMEDIES)
     if any(total.mean[0] <= 0 for total in sums):
-        return []
-    return [
-        finding
-        for total in sums
-        for finding in dominating([total], str(y), (release.name,), needs, more + presumed, _REMEDIES)
-    ]
+        return [], _open(about, _SIGNED, limits)
+    found = [dominating([total], about, limits) for total in sums if total.count >= _FEWEST]
+    return _gathered(found, about.where, limits)
 
 
-def dominating(
-    possible: Sequence[Sum],
-    y: str,
-    where: tuple[str, ...],
-    needs: str,
-    more: str,
-    remedies: tuple[Remedy, ...],
-    how: str = "",
-) -> list[Finding]:
-    """The finding that one record dominates a sum; none if its share may be smaller.
+@dataclass(frozen=True)
+class _About:
+    """What a sum is of, for findings.
 
-    Args:
-        possible: the sum with the smallest and with the largest possible number of records.
+    Attributes:
         y: name of the summed field.
         where, needs, remedies: of the finding.
         more: presumptions in words, starting with a comma.
         how: the confidence in words, starting with a comma.
     """
-    if any(total.count < _FEWEST or total.mean[0] <= 0 for total in possible):
-        return []
-    parts, sizes = [shares(total) for total in possible], [largest(total) for total in possible]
-    share = min(low for low, _ in parts), max(high for _, high in parts)
-    if share[0] <= _HALF:
-        return []
-    totals = [(total.count * total.mean[0], total.count * total.mean[1]) for total in possible]
-    bounds = list(zip(sizes, parts, totals, strict=True))
-    value = (
-        min(max(size[0], part[0] * total[0]) for size, part, total in bounds),
-        max(min(size[1], part[1] * total[1]) for size, part, total in bounds),
-    )
-    return [_finding(possible, share, value, y, where, needs, more, remedies, how)]
+
+    y: str
+    where: tuple[str, ...]
+    needs: str
+    more: str
+    remedies: tuple[Remedy, ...]
+    how: str = ""
+
+
+def dominating(possible: Sequence[Sum], about: _About, limits: Thresholds) -> Found:
+    """The finding that a record or a few dominate a sum, and what the bounds leave open of rules that were stated.
+
+    Args:
+        possible: the sum with the smallest and with the largest possible number of records.
+    """
+    if any(total.count < _FEWEST for total in possible):
+        return [], []
+    if any(total.mean[0] <= 0 for total in possible):
+        return [], _open(about, _SIGNED, limits)
+    one, two, several = (_around(shares(total, k) for total in possible) for k in (1, 2, limits.largest))
+    cell = f" with {possible[0].cell}" if possible[0].cell else ""
+    of_sum = f"of the sum of {about.y}{cell}"
+    rules = [(one, _HALF, f"one record has {{}} {of_sum}")]
+    if _stated(limits):
+        rules.append((several, limits.largest_share, f"the {limits.largest} largest records have {{}} {of_sum}"))
+    for share, limit, title in rules:
+        if share[0] > limit:
+            return [_finding(possible, share, title.format(_part(share)), about)], []
+    if 1 - two[0] < limits.p_ratio * one[0]:
+        title = f"all but the two largest records are less than {limits.p_ratio:.0%} of the largest {of_sum}"
+        return [_finding(possible, one, title, about)], []
+    unknown = several[1] > limits.largest_share or 1 - two[1] < limits.p_ratio * one[1]
+    known = f"the largest record has {_part(one)} {of_sum}, and the two largest {_part(two)}"
+    return [], _open(about, known, limits) if unknown else []
+
+
+def _stated(limits: Thresholds) -> bool:
+    """Whether rules beside that of one half are stated."""
+    return limits.largest > 1 or limits.largest_share != _HALF or limits.p_ratio > 0
+
+
+def _open(about: _About, reason: str, limits: Thresholds) -> list[NotRun]:
+    """That a sum is not cleared of the rules that were stated."""
+    remedy = "compute the shares of the largest records from the data, or publish no sum of these records"
+    remedy = f"state the domain of {about.y} (domain=)" if reason == _SIGNED else remedy
+    return [NotRun(KIND, reason, remedy, about.where)] if _stated(limits) else []
+
+
+def _around(bounds: Iterable[Bounds]) -> Bounds:
+    low, high = zip(*bounds, strict=True)
+    return min(low), max(high)
+
+
+def _part(share: Bounds) -> str:
+    return f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
+
+
+def _gathered(found: Iterable[Found], where: tuple[str, ...], limits: Thresholds) -> Found:
+    """All findings; if there are none on any sum, that none is dominated, where rules were stated."""
+    each = list(found)
+    findings, open_ = [f for ones, _ in each for f in ones], [n for _, ones in each for n in ones]
+    if each and _stated(limits) and not findings and not open_:
+        text = f"of {len(each)} sum{'s' * (len(each) > 1)}, by the sums of squares, a record or a few are not most"
+        findings = [Finding(KIND, "info", "no sum is dominated", where, text, "the model")]
+    return findings, open_
 
 
 def _positive(release: Release, knows: Knows, y: str) -> bool:
@@ -210,32 +267,25 @@ def _bounds(row: Row | None) -> Bounds | None:
     return row.lower, row.upper
 
 
-def _finding(
-    possible: Sequence[Sum],
-    share: Bounds,
-    value: Bounds,
-    y: str,
-    where: tuple[str, ...],
-    needs: str,
-    more: str,
-    remedies: tuple[Remedy, ...],
-    how: str,
-) -> Finding:
-    cell, (low, high) = possible[0].cell, value
+def _finding(possible: Sequence[Sum], share: Bounds, title: str, about: _About) -> Finding:
+    cell, y = possible[0].cell, about.y
+    sizes, parts = [largest(total) for total in possible], [shares(total) for total in possible]
+    totals = [(total.count * total.mean[0], total.count * total.mean[1]) for total in possible]
+    bounds = list(zip(sizes, parts, totals, strict=True))
+    low = min(max(size[0], part[0] * total[0]) for size, part, total in bounds)
+    high = max(min(size[1], part[1] * total[1]) for size, part, total in bounds)
     name = f"sum({y})[{cell}]" if cell else f"sum({y})"
-    of_sum = f"of the sum of {y} with {cell}" if cell else f"of the sum of {y}"
-    part = f"{share[0]:.0%}" if share[1] - share[0] < 0.005 else f"{share[0]:.0%} to {share[1]:.0%}"
     counts = " to ".join(f"{total.count:g}" for total in possible)
     summary = (
-        f"{counts} records, their sum and their sum of squares are revealed: the largest has {part}, and lies between "
-        + values_in(f"{low:.5g} and {high:.5g}")
-        + how
+        f"{counts} records, their sum and their sum of squares are revealed: the largest has {_part(_around(parts))}, "
+        "and lies between " + values_in(f"{low:.5g} and {high:.5g}") + about.how
     )
+    of_largest = "largest share" if share == _around(parts) else "share of the largest"
     items = (
-        Item(f"largest share of {name}", sum(share) / 2, None, None, *share),
+        Item(f"{of_largest} of {name}", sum(share) / 2, None, None, *share),
         Item(f"largest {y}{f'[{cell}]' if cell else ''}", (low + high) / 2, None, None, low, high, person=True),
     )
-    return Finding(KIND, "medium", f"one record has {part} {of_sum}{more}", where, summary, needs, items, remedies)
+    return Finding(KIND, "medium", title + about.more, about.where, summary, about.needs, items, about.remedies)
 
 
 _SUMS = 300  # largest number of sums that are checked; more would take minutes
@@ -246,9 +296,9 @@ _OF_DRAWS = tuple(
 
 
 def dominance_of_draws(
-    problem: Problem, recovery: Recovery, where: tuple[str, ...]
-) -> tuple[list[Finding], tuple[str, ...]]:
-    """Sums of which one record is more than half: over all records, and over records with one value of a field.
+    problem: Problem, recovery: Recovery, where: tuple[str, ...], limits: Thresholds
+) -> tuple[list[Finding], list[NotRun | str]]:
+    """Sums that a record or a few dominate: over all records, and over records with one value of a field.
 
     Known fields and fields with few values are not summed. If the number of records of a cell is not determined, all
     integers in its interval are considered.
@@ -257,12 +307,13 @@ def dominance_of_draws(
         problem: the solved release.
         recovery: the recovery without cells.
         where: places of the draws.
+        limits: rules of dominance.
 
     Returns:
-        Findings, and a warning if not all sums were checked.
+        Findings, and what was not checked.
     """
     if recovery.failures:
-        return [], ()
+        return [], []
     knowledge, reference = problem.knowledge, problem.reference
     fields = [
         c
@@ -277,17 +328,18 @@ def dominance_of_draws(
     if len(library.statistics) > 1:
         totals = part_totals(problem.solved, library, knowledge)
         rows |= {row.name: row for row in rows_of(library, totals, problem.solved.embedding)}
-    findings: list[Finding] = []
+    found: list[Found] = []
     for c in fields:
         sums = [_sums_of_draws(label, c.name, rows) for label, one in cells if one is c]
         if any(one.mean[0] <= 0 for possible in sums for one in possible):
             continue  # the values may be negative
         more = "" if knowledge.fields[c.field].domain.low >= 0 else f", if {c.name} is not negative"
-        for possible in filter(None, sums):
-            findings += dominating(possible, c.name, where, PRIOR, more, _OF_DRAWS, ", with 95 % confidence")
+        about = _About(c.name, where, PRIOR, more, _OF_DRAWS, ", with 95 % confidence")
+        found += [dominating(possible, about, limits) for possible in filter(None, sums)]
     unchecked = len(field_cells) - _SUMS
     note = f"dominance was not looked for in {unchecked} of {len(field_cells)} sums of cells"
-    return findings, (note,) if unchecked > 0 else ()
+    findings, open_ = _gathered(found, where, limits)
+    return findings, [*open_, *([note] if unchecked > 0 else [])]
 
 
 def _cells(problem: Problem, components: list[Component]) -> Iterator[tuple[str, tuple[str, float], Component]]:

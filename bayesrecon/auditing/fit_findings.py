@@ -92,12 +92,16 @@ def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -
     untried += tuple(NotRun(fit.attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
     tried = (alternatives_of(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
 
+    unclear: dict[NotRun, None] = {}
+
     def finding(rows: list[Row], recovery: Recovery, knows: Knows) -> Finding:
         return _finding(rows, recovery, fit.attack, limits, _tried_out(recovery, rows, tried, knows, asked, budget))
 
     def cells(recovery: Recovery, knows: Knows, needs: str, more: str) -> tuple[Finding, ...]:
-        small = small_counts(counts_of(recovery, release.about, _HOW), limits.small_count, (release.name,), needs, more)
-        return *small, *dominance(release, recovery, knows, needs, more)
+        small = small_counts(counts_of(recovery, release.about, _HOW), limits, (release.name,), needs, more)
+        dominated, open_ = dominance(release, recovery, knows, limits, needs, more)
+        unclear.update(dict.fromkeys(open_))
+        return *small, *dominated
 
     rows = _told(recovery, release)
     findings = [finding(rows, recovery, knows)] if rows else []
@@ -130,7 +134,7 @@ def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -
         names = ", ".join(name for field, one in release.about.fields.items() for name in one.columns or (field,))
         untried = (NotRun(fit.attack, _KNOWING, _TELL.format(names), (release.name,)),)
     note = unmeasured_note(findings)
-    return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), untried)
+    return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), (*untried, *unclear))
 
 
 def _finding(
@@ -327,7 +331,7 @@ def findings_of(estimates: Estimates, where: tuple[str, ...], limits: Thresholds
         for row in estimates.statistics
         if row.name.startswith(_COUNT)
     ]
-    return [finding, *small_counts(counts, limits.small_count, where, "nothing but the file")]
+    return [finding, *small_counts(counts, limits, where, "nothing but the file")]
 
 
 def _presumptions(release: Release, knows: Knows, counted: bool) -> list[tuple[str, Knows]]:

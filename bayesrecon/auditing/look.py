@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bayesrecon.domains import Domain
     from bayesrecon.model import Model, Records
     from bayesrecon.releases import Release
+    from bayesrecon.results.row import Row
 
 Needs = Literal["model", "data", "nothing"]
 
@@ -95,6 +96,23 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
+class Determined:
+    """What one output determines, and where its errors come from.
+
+    Attributes:
+        rows: its statistics.
+        draws: `(T, d)`, draws that it shows, to see whether another output has the same ones; None if it has none.
+        worth: of a measure that was added to the data, in draws; None if there is none.
+        guaranteed: whether it has a guarantee of differential privacy, which bounds what it adds to others.
+    """
+
+    rows: "tuple[Row, ...]"
+    draws: np.ndarray | None = None
+    worth: float | None = None
+    guaranteed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Released:
     """Something of a subject that is compared with what other subjects release.
 
@@ -105,6 +123,8 @@ class Released:
         alternatives: `{remedy: function that makes the release instead}`.
         grams: totals of draws, computed where they were attacked.
         domains: possible values of the fields of draws.
+        determined: statistics of draws, and of what was published before; others follow from the release.
+        part: the part of the account that it is about; None for anybody.
     """
 
     name: str
@@ -113,6 +133,8 @@ class Released:
     alternatives: "Mapping[str, Callable[[], Release]]" = field(default_factory=dict)
     grams: "Sequence[Gram]" = ()
     domains: "Mapping[str, Domain]" = field(default_factory=dict)
+    determined: Determined | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,28 +1,75 @@
-"""What was published, in the ledger: totals with their errors, to compare later releases with."""
+"""What was published, in the ledger: statistics and totals with their errors, to judge later releases by."""
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.auditing.look import Asked, Released
+from bayesrecon.auditing.cumulative import determined_by, shown
+from bayesrecon.auditing.look import Asked, Determined, Released
+from bayesrecon.auditing.statement import digests
 from bayesrecon.auditing.together import Differences
 from bayesrecon.disclosure.sanitising.ledger_file import packed, unpacked
+from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.posteriors.contents import stamp
+from bayesrecon.posteriors.printed.summaries import from_table
+from bayesrecon.posteriors.recognition import is_table
+from bayesrecon.releases import Release
+from bayesrecon.results.row import Row
+
+_LONGEST = 2**16  # characters of a table that is kept as it is
 
 
-def entry_of(path: Path, released: Sequence[Released], knows: Mapping[str, Any]) -> Json:
-    """The entry of a file for `Ledger.publish`: its name, the hash of its bytes, and the totals that it determines.
+def entry_of(
+    path: Path,
+    kind: str,
+    released: Sequence[Released],
+    model: object,
+    how: Mapping[str, Any],
+    knows: Mapping[str, Any],
+    key: int = 0,
+) -> Json:
+    """The entry of a file for `Ledger.publish`: what it is, its digests, and what it determines.
+
+    A printed table is kept as it is, because two of them together may tell more than their statistics.
 
     Args:
         path: the file as it was published.
-        released: what it releases (`audit.released_by`).
+        kind, released: what it is, and what it releases (`audit.released_by`).
+        model: as in `audit`.
+        how: how a table is read, as further keywords of `audit`.
         knows: what an attacker knows, as keywords of `Knows`.
+        key: seed.
     """
-    found = Differences(released, Asked(knows={k: v for k, v in knows.items() if v is not None})).grams
-    totals = [[_packed(gram) for gram in grams] for grams in found.values() if grams]
-    return {"name": path.name, "sha256": stamp(path).sha256, "totals": totals}
+    stated = {k: v for k, v in knows.items() if v is not None}
+    asked = Asked(knows=stated, key=key)
+    grams = Differences(released, asked).grams
+    found = [
+        _determined(determined_by(one, asked)) | {"grams": list(map(_packed, grams[one.name]))} for one in released
+    ]
+    table = _table(path, model, how, stated) if is_table(path) and len(released) == 1 else None
+    return {"name": path.name, "kind": kind, **digests(path), "released": found, "table": table}
+
+
+def _table(path: Path, model: object, how: Mapping[str, Any], knows: Mapping[str, Any]) -> Json | None:
+    """A table and how to read it; None if that cannot be said in a document."""
+    plain = isinstance(model, str) and not set(knows) & {"known", "fit_weights", "offset", "factors"}
+    if not plain or how.get("correlations") is not None:
+        return None
+    with suppress(UnicodeDecodeError, OSError):
+        text = path.read_text(encoding="utf-8")
+        return {"text": text, "model": model, **how} if len(text) <= _LONGEST else None
+    return None
+
+
+def _determined(by: Determined | None) -> Json:
+    if by is None:
+        return {"rows": [], "draws": None, "worth": None, "guaranteed": False}
+    draws = None if by.draws is None else packed(shown(by.draws))
+    return {"rows": [asdict(row) for row in by.rows], "draws": draws, "worth": by.worth, "guaranteed": by.guaranteed}
 
 
 def _packed(gram: Gram) -> Json:
@@ -38,11 +85,28 @@ def published_before(entries: Iterable[Json]) -> list[Released]:
     """The releases of an account, to compare others with. Withdrawn ones count: they are known."""
     found = []
     for entry in entries:
-        for i, grams in enumerate(entry["totals"], 1):
-            number = f"{entry['id']}.{i}" if len(entry["totals"]) > 1 else entry["id"]
+        table = None if entry["table"] is None else _read(entry)
+        for i, one in enumerate(entry["released"], 1):
+            number = f"{entry['id']}.{i}" if len(entry["released"]) > 1 else entry["id"]
             name = f"{entry['name']} of {entry['date'][:10]} (entry {number})"
-            found.append(Released(name, None, grams=[_unpacked(name, gram) for gram in grams]))
+            draws = None if one["draws"] is None else unpacked(one["draws"])
+            rows = tuple(Row(**row) for row in one["rows"])
+            determined = Determined(rows, draws, one["worth"], one["guaranteed"]) if rows else None
+            grams = [_unpacked(name, gram) for gram in one["grams"]]
+            release = None if table is None else replace(table, name=name)
+            found.append(Released(name, release, grams=grams, determined=determined, part=entry.get("part")))
     return found
+
+
+def _read(entry: Json) -> Release | None:
+    """The printed table of an entry."""
+    how = {k: v for k, v in entry["table"].items() if k not in ("text", "model")}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table").with_suffix(Path(entry["name"]).suffix)
+        path.write_text(entry["table"]["text"], encoding="utf-8")
+        with suppress(BayesreconError):  # another version reads less
+            return from_table(path, entry["table"]["model"], **how)
+    return None
 
 
 def _unpacked(name: str, entry: Json) -> Gram:

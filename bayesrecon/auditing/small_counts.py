@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.results.findings import Finding, Item, Remedy, Severity
+from bayesrecon.results.findings import Finding, Item, Remedy, Severity, Thresholds
 from bayesrecon.results.row import Row
 
 KIND = "small-count"
 
+_FREEDOM = "residual degrees of freedom"
 _CELL = re.compile(r"n\[(.+)\]$")
 _NEAR = 3  # multiples of the threshold up to which limits on both of its sides are reported
 _WHOLE = 0.5  # largest distance of a count from an integer
@@ -55,7 +56,7 @@ def counts_of(rows: Iterable[Row], model: Model | None, how: str) -> list[Count]
         if model is not None and model.name in ESTIMATORS:
             p = len(model.settings["covariates"]) + bool(model.settings["intercept"])
             residual = None if n.estimate is None else n.estimate - p
-            counts.append(Count("residual degrees of freedom", residual, _low(n) - p, _high(n) - p, how))
+            counts.append(Count(_FREEDOM, residual, _low(n) - p, _high(n) - p, how))
     return counts
 
 
@@ -81,34 +82,43 @@ def _high(row: Row) -> float:
     return math.inf if row.upper is None else row.upper
 
 
-def small(counts: Iterable[Count], threshold: int) -> list[Count]:
-    """Counts below the threshold or with limits around it, smallest first, without empty cells.
+def small(counts: Iterable[Count], limits: Thresholds) -> list[Count]:
+    """Counts below their threshold or with limits around it, smallest first; empty cells if these are disclosive.
 
-    >>> [c.cell for c in small([Count("g=a", None, 7, 28, ""), Count("g=b", 90, 90, 90, "")], 10)]
+    >>> [c.cell for c in small([Count("g=a", None, 7, 28, ""), Count("g=b", 90, 90, 90, "")], Thresholds())]
     ['g=a']
     """
     below = [
         c
         for c in counts
-        if (c.upper < threshold or ("=" in c.cell and c.lower < threshold and c.upper < _NEAR * threshold))
-        and (c.upper > _WHOLE or "=" not in c.cell)
+        if (c.upper < _least(c, limits) or ("=" in c.cell and c.lower < limits.small_count and _is_near(c, limits)))
+        and (c.upper > _WHOLE or "=" not in c.cell or limits.zeros)
         and (c.cell != "all records" or c.lower > -math.inf)
     ]
     return sorted(below, key=lambda c: (c.upper, c.cell))
 
 
+def _least(count: Count, limits: Thresholds) -> int:
+    freedom = limits.small_count if limits.freedom is None else limits.freedom
+    return freedom if count.cell == _FREEDOM else limits.small_count
+
+
+def _is_near(count: Count, limits: Thresholds) -> bool:
+    return count.upper < _NEAR * limits.small_count
+
+
 def small_counts(
-    counts: Iterable[Count], threshold: int, where: tuple[str, ...], needs: str = "the model", more: str = ""
+    counts: Iterable[Count], limits: Thresholds, where: tuple[str, ...], needs: str = "the model", more: str = ""
 ) -> list[Finding]:
-    """One finding for each count below the threshold.
+    """One finding for each count below its threshold.
 
     Args:
         counts: the counts.
-        threshold: smallest count that is not a finding.
+        limits: with the smallest counts that are no findings.
         where, needs: of the findings.
         more: presumptions in words, starting with a comma.
     """
-    return [_finding(count, threshold, where, needs, more) for count in small(counts, threshold)]
+    return [_finding(count, _least(count, limits), where, needs, more) for count in small(counts, limits)]
 
 
 def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, more: str) -> Finding:
@@ -121,7 +131,7 @@ def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, m
     summary = f"{count.how}: {number}"
     if single:
         summary += "; the only record of the cell: its fitted value is the record's own response, and all of any sum"
-    if count.cell == "residual degrees of freedom" and count.upper <= 0:
+    if count.cell == _FREEDOM and count.upper <= 0:
         summary += "; the fit is saturated, so it reveals the responses"
     item = Item(
         f"n[{count.cell}]" if "=" in count.cell else count.cell, count.estimate, None, None, count.lower, count.upper

@@ -61,9 +61,9 @@ def statement(audit: Audit, policy: Json | None = None) -> Json:
         path = Path(file["path"])
         if not path.exists():
             raise BayesreconError(f"{path.name}: a statement is about files that are there; unpack archives first")
-        if (digests := _digests(path))["sha256"] != file["sha256"]:
+        if (found := digests(path))["sha256"] != file["sha256"]:
             raise BayesreconError(f"{path.name}: it has changed since it was audited; audit it again")
-        subjects.append({"name": path.name, "digest": digests})
+        subjects.append({"name": path.name, "digest": found})
     needs: tuple[Needs, ...] = ("nothing", "model") if audit.model else ("nothing",)
     not_tried = list(dict.fromkeys(n.attack for n in audit.not_run))
     tried = [channel.name for channel in channels(needs)[0] if channel.name not in not_tried]
@@ -134,7 +134,7 @@ def verified(path: str | Path, made: Json) -> Compared:
     if stamp(path).sha256 in (one.get("sha256") for one in stated):
         return "bytes equal"
     arrays = [one["arrays"] for one in stated if "arrays" in one]
-    if arrays and _digests(path).get("arrays") in arrays:
+    if arrays and digests(path).get("arrays") in arrays:
         return "contents equal"
     return "different"
 
@@ -170,7 +170,7 @@ def is_signed(path: str | Path, key: str | Path) -> bool:
     return not done.returncode
 
 
-def _digests(path: Path) -> dict[str, str]:
+def digests(path: Path) -> dict[str, str]:
     """Digests of the bytes, and of the arrays of a file that has some."""
     found = {"sha256": stamp(path).sha256}
     try:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from typing import cast
 
@@ -16,24 +16,21 @@ from bayesrecon.attacks.differences.search import Search, in_words_of_values, of
 from bayesrecon.attacks.differences.solved import gram_of_problem
 from bayesrecon.auditing.effort import budget_of
 from bayesrecon.auditing.look import Asked, Released
-from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
+from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.auditing.stage import INCALCULABLE
-from bayesrecon.auditing.wording import items
 from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import kind_of
-from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.recovered import recovered, solve_release
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
-from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.results.told import values_in
 
 KIND = "difference of releases"
-TABLES = "tables together"
 
 _APART = tuple(
     Remedy(action, leaves="info") for action in ("publish one of them", "publish all of them on the same records")
@@ -48,10 +45,9 @@ _PASS = "audit each table by itself, and state what an attacker knows"
 def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], list[NotRun]]:
     """Findings on releases that they give only together, and what was not examined."""
     knows, key = cast(Knows, asked.knows), asked.key
-    released = _with_names(released)
     differences, refused, explained = Differences(released, asked).findings()
     tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
-    findings, untried = _audit_pairs(tables, asked.thresholds.small_count, knows, key, explained)
+    findings, untried = _audit_pairs(tables, asked.thresholds, knows, key, explained, asked.earlier)
     if findings:
         differences = [f for f in differences if f.severity != "info"]
     return [*differences, *findings], [*refused, *untried]
@@ -61,7 +57,7 @@ def _solved(release: Release, knows: Knows) -> Gram | None:
     return gram_of_problem(release.name, solve_release(release, **knows))
 
 
-def _with_names(released: Sequence[Released]) -> list[Released]:
+def with_names(released: Sequence[Released]) -> list[Released]:
     """The same with names that differ."""
     names = [one.name or "release" for one in released]
     unique = [
@@ -112,7 +108,7 @@ class Differences:
         return findings, self._closed(result), {frozenset((one.whole, *one.parts)) for _, one in found}
 
     def _grams(self, one: Released) -> Sequence[Gram]:
-        if one.release is None:
+        if one.release is None or one.name in self.asked.earlier:
             return one.grams
         try:
             return self._of(one.release, one.n)
@@ -311,16 +307,22 @@ def _nothing(result: Search, count: int) -> Finding:
 
 
 def _audit_pairs(
-    releases: Sequence[Release], threshold: int, knows: Knows, key: int, done: Collection[frozenset[str]]
+    releases: Sequence[Release],
+    limits: Thresholds,
+    knows: Knows,
+    key: int,
+    done: Collection[frozenset[str]],
+    earlier: Collection[str],
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 
     Args:
         releases: the tables.
-        threshold: counts below it are small.
+        limits: counts below them are small.
         knows: what an attacker knows.
         key: seed.
         done: pairs of names whose difference was found already.
+        earlier: names of those that are not compared with one another.
     """
     findings: list[Finding] = []
     untried: list[NotRun] = []
@@ -331,45 +333,22 @@ def _audit_pairs(
 
     for i, j in combinations(range(len(releases)), 2):
         pair, names = (releases[i], releases[j]), (releases[i].name, releases[j].name)
-        if frozenset(names) in done:
+        if frozenset(names) in done or {*names} <= {*earlier}:
             continue
         try:
             each = [alone(i), alone(j)]
             if any(table.failures for table in each):
                 continue  # the audit of each table reports it
-            counts = [next((row for row in table if row.name == "n" and _exact(row)), None) for table in each]
-            apart = None not in counts and counts[0].upper != counts[1].upper  # type: ignore[union-attr]
-            together = None if apart else pooled_limits(pair, partial(recovered, key=key), knows)
         except BayesreconError as error:
             untried.append(NotRun(_ATTACK, str(error), _PASS, names))
             continue
-        if together is None or together.failures:
-            findings += _cells(each, pair, threshold, names)
-        else:
-            findings += _together(each, together, pair, threshold, names)
+        findings += _cells(each, pair, limits, names)
     return findings, untried
 
 
-def _together(
-    alone: Sequence[Recovery], both: Recovery, pair: Sequence[Release], threshold: int, names: tuple[str, ...]
+def _cells(
+    alone: Sequence[Recovery], pair: Sequence[Release], limits: Thresholds, names: tuple[str, ...]
 ) -> list[Finding]:
-    """Findings that two tables of the same records give only together."""
-    before = {row.name for table in alone for row in table if row.estimate is not None}
-    new = [row for row in both if row.estimate is not None and row.name not in before]
-    if not new:
-        return []
-    title = f"two tables of the same records reveal {len(new)} statistics that neither of them reveals"
-    summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
-    needs = f"{_NEEDS}, and that {both.ranges}" if both.ranges else _NEEDS
-    findings = [Finding(TABLES, "low", title, names, summary, needs, items(new), _APART)]
-    known_cells = {c.cell for table in alone for c in counts_of(table, None, "") if c.upper < threshold}
-    counts = [
-        c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in known_cells
-    ]
-    return findings + small_counts(counts, threshold, names, needs)
-
-
-def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]) -> list[Finding]:
     """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
     rows = [{row.name: row for row in recovery} for recovery in alone]
     findings: list[Finding] = []
@@ -380,12 +359,12 @@ def _cells(alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, n
         sign = 1 if first.upper > second.upper else -1  # type: ignore[operator]
         larger, smaller = (first, second) if sign > 0 else (second, first)
         apart = larger.upper - smaller.upper  # type: ignore[operator]
-        if not 0 < apart < threshold:
+        if not 0 < apart < limits.small_count:
             continue
         order = names if sign > 0 else names[::-1]
         how = f"by difference of two tables: {larger.upper:g} in {order[0]} less {smaller.upper:g} in {order[1]}"
         cell = name[2:-1]
-        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], threshold, names, _NEEDS)
+        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], limits, names, _NEEDS)
         evidence = (*finding.evidence, *_response(cell, rows if sign > 0 else rows[::-1], pair[0], apart))
         findings.append(_retitled(finding, cell, apart, evidence))
     return findings

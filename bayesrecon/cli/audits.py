@@ -168,9 +168,10 @@ def finish(
     if interrupted:
         console.say("interrupted: these are the findings so far; nothing else is cleared")
         raise typer.Exit(_INTERRUPTED)
-    if decision is not None:
+    if decision is not None and policy is not None:
         code, sentence = decision
-        console.say(sentence)
+        for line in (*policy[0].untried(judged), sentence):
+            console.say(line)
         raise typer.Exit(code)
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """A project's policy: which findings of an audit it allows, in a YAML file that is named on the command line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,13 @@ _ACRO: dict[str, float | bool] = {
     "survival_safe_threshold": 10,
     "zeros_are_disclosive": True,
 }
-_OWN: dict[str, Any] = {"fail_on": "medium", "allowed_kinds": [], "allow_incomplete": False}
+_OWN: dict[str, Any] = {"fail_on": "medium", "allowed_kinds": [], "allow_incomplete": False, "digits": 0}
 _BUDGETS = ("worth", "epsilon")
-_COUNTS = ("safe_threshold", "safe_dof_threshold")  # what an audit evaluates of ACRO's keys
+_COUNTS = ("safe_threshold", "safe_dof_threshold")
+_WHOLE = (*_COUNTS, "survival_safe_threshold", "safe_nk_n", "digits")
+_SHARES = ("safe_nk_k", "safe_pratio_p")
+_SUMS = ("safe_nk_n", *_SHARES)
+_OTHERS = ("check_missing_values", "survival_safe_threshold")  # of ACRO, which an audit leaves
 _LEVELS = ("low", "medium", "high")
 
 
@@ -36,8 +40,9 @@ class Policy:
         name: of the file.
         sha256: digest of the file.
         values: `{key: value}`, as stated: ACRO's eight keys as they are, `fail_on` (the lowest severity that is
-            refused), `allowed_kinds` (kinds of findings that are allowed all the same), `allow_incomplete`, and the
-            budgets of an account, `worth` and `epsilon`, which are never added to each other.
+            refused), `allowed_kinds` (kinds of findings that are allowed all the same), `allow_incomplete`, `digits`
+            (the most significant digits of a number), and the budgets of an account, `worth` and `epsilon`, which
+            are never added to each other.
     """
 
     name: str
@@ -49,10 +54,19 @@ class Policy:
 
     @property
     def thresholds(self) -> "Thresholds":
-        """Thresholds of the audit, which has one for small counts of records and of degrees of freedom: the larger."""
+        """Thresholds of the audit."""
         from bayesrecon.results.findings import Thresholds
 
-        return Thresholds(small_count=max(int(self._of(key)) for key in _COUNTS))
+        count, freedom, digits = (int(self._of(key)) for key in (*_COUNTS, "digits"))
+        zeros = bool(self.values.get("zeros_are_disclosive"))
+        plain = Thresholds(small_count=count, freedom=freedom, zeros=zeros, digits=digits)
+        if not self._states(_SUMS):
+            return plain
+        largest, share, ratio = (self._of(key) for key in _SUMS)
+        return replace(plain, largest=int(largest), largest_share=share, p_ratio=ratio)
+
+    def _states(self, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if key in self.values]
 
     @property
     def budgets(self) -> list[str]:
@@ -60,16 +74,33 @@ class Policy:
         return [name for name in _BUDGETS if name in self.values]
 
     def notes(self) -> list[str]:
-        """Limits that are weaker than the defaults, and keys that an audit does not evaluate."""
-        weaker = [f"{key} {self.values[key]:g} (10)" for key in _COUNTS if self.values.get(key, 10) < 10]
+        """Limits that are weaker than the defaults."""
+        ways = dict.fromkeys((*_COUNTS, "survival_safe_threshold", "safe_nk_n", "safe_pratio_p"), 1) | {"safe_nk_k": -1}
+        weaker = [
+            f"{key} {self.values[key]:g} ({_ACRO[key]:g})"
+            for key, way in ways.items()
+            if key in self.values and way * self.values[key] < way * _ACRO[key]
+        ]
+        weaker += [] if self._of("zeros_are_disclosive") else ["zeros_are_disclosive false (true)"]
         weaker += [] if self._of("fail_on") != "high" else ["fail_on high (medium)"]
         weaker += [f"allowed_kinds {', '.join(self._of('allowed_kinds'))} (none)"] if self._of("allowed_kinds") else []
         weaker += ["allow_incomplete (not)"] if self._of("allow_incomplete") else []
-        unused = [key for key in _ACRO if key in self.values and key not in _COUNTS]
-        lines = [f"policy {self.name} is weaker than the default: {'; '.join(weaker)}"] if weaker else []
-        if unused:
-            lines.append(f"policy {self.name}: an audit does not evaluate {', '.join(unused)}; ACRO does")
-        return lines
+        return [f"policy {self.name} is weaker than the default: {'; '.join(weaker)}"] if weaker else []
+
+    def untried(self, audit: "Audit") -> list[str]:
+        """Keys that were not tried on what was audited, with the reason."""
+        from bayesrecon.auditing.dominance import KIND
+
+        lines = []
+        if others := self._states(_OTHERS):
+            lines.append(f"not tried: {', '.join(others)}; ACRO does")
+        sums = any(f.kind == KIND for f in audit) or any(n.attack == KIND for n in audit.not_run)
+        if (stated := self._states(_SUMS)) and not sums:
+            reason = "no sum with its sum of squares follows from what was audited"
+            lines.append(f"not tried: {', '.join(stated)}, because {reason}")
+        if self._of("digits") and any(n.attack == "digits" for n in audit.not_run):
+            lines.append("not tried: digits, because its numbers are not read as text or arrays")
+        return [f"policy {self.name}: {line}" for line in lines]
 
     def stated(self, decision: tuple[int, str] | None) -> dict[str, Any]:
         """What a statement says of the policy: its digest and what it decided (`decided`)."""
@@ -153,4 +184,6 @@ def _expected(key: str, value: object) -> str | None:
         return None if isinstance(value, bool) else "true or false"
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         return "a number from 0 on"
-    return None if key not in _COUNTS or float(value).is_integer() else "a whole number"
+    if key in _SHARES:
+        return None if value <= 1 else "a share from 0 to 1"
+    return None if key not in _WHOLE or float(value).is_integer() else "a whole number"

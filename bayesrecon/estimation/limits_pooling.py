@@ -1,17 +1,23 @@
 """Several tables of one data set, some of them without correlations: their limits together."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations, product
 from typing import Any
+
+import numpy as np
 
 from bayesrecon.errors import labelled
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import check_knowledge, of_model
+from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.nested_tables import between
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Recovery, Row
 
+_SECOND = 1.05  # factor of errors to first order
+_VAGUE = 0.1  # error of a correlation above which it is not determined
 _SLACK = 1e-9  # relative, of limits that are one number
 
 
@@ -21,7 +27,9 @@ def pooled_limits(
     """One result of tables of the same records.
 
     Every table is read with the limits of n from the others. Intervals of one statistic are intersected. Two
-    least-squares tables that differ in one covariate determine that covariate's means (`printed.nested_tables`).
+    least-squares tables that differ in one covariate determine that covariate's means (`printed.nested_tables`). With
+    the variances and other covariances from simpler tables, the coefficients of a larger one determine the covariances
+    of its covariates (`_covariances`).
 
     Args:
         recover_one: function that recovers one release, with the attacker's knowledge as keywords.
@@ -37,6 +45,8 @@ def pooled_limits(
         for small, large in permutations(releases, 2):
             for name, limit in _between(small, large, rows, knows).items():
                 rows[name] = _meet(rows[name], _row(name, limit)) if name in rows else _row(name, limit)
+        for release in releases:
+            rows |= {name: _row(name, limit) for name, limit in _covariances(release, rows).items()}
     best = max(results, key=lambda one: sum(row.estimate is not None for row in one))
     return replace(
         best,
@@ -57,6 +67,60 @@ def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Map
     knowledge = check_knowledge(small.about, **of_model(knows, small.about))
     known_limits = {n: Limit(r.lower, r.upper) for n, r in rows.items() if r.lower is not None and r.upper is not None}
     return between(small_limits, large_limits, knowledge.fields, knowledge.factors, known_limits)
+
+
+def _covariances(release: Release, rows: Mapping[str, Row]) -> Mapping[str, Limit]:
+    """Covariances of a least-squares table that follow from its coefficients b and from known ones.
+
+    The normal equations `sum_k b_k cov(x_j, x_k) = cov(x_j, y)` are linear in the unknown covariances. The limits hold
+    the rounding of the coefficients and the limits of the known ones, to first order. There are none if the equations
+    contradict each other.
+    """
+    table, settings = getattr(release, "limits", None), release.about.settings
+    plain = isinstance(table, Coded) and table.kind == "ols" and not table.factors and settings["intercept"]
+    if not plain or settings.get("offset") or settings.get("fit_weights"):
+        return {}
+    names, y, slopes = list(settings["covariates"]), settings["response"], table.coefficients[1:]
+    known = {pair: limit for pair in product([*names, y], repeat=2) if (limit := _covariance(rows, *pair)) is not None}
+    open_ = [pair for pair in combinations(names, 2) if pair not in known]
+    if not open_ or len(slopes) != len(names) or any((name, name) not in known for name in names):
+        return {}
+    if any((name, y) not in known for name in names):
+        return {}
+    factors, right, size = np.zeros((len(names), len(open_))), np.zeros(len(names)), np.zeros(len(names))
+    for j, name in enumerate(names):
+        right[j], size[j] = known[name, y]
+        for other, (slope, half) in zip(names, slopes, strict=True):
+            if (name, other) in known:
+                middle, error = known[name, other]
+                right[j] -= slope * middle
+                size[j] += abs(slope) * error + half * abs(middle)
+            else:
+                at = open_.index((name, other) if (name, other) in open_ else (other, name))
+                factors[j, at] += slope
+                deviations = math.sqrt(known[name, name][0] * known[other, other][0])
+                size[j] += half * deviations  # at most, of a covariance
+    inverse = np.linalg.pinv(factors)
+    found, error = inverse @ right, _SECOND * np.abs(inverse) @ size
+    if (np.abs(factors @ found - right) > _SECOND * size + np.abs(factors) @ error).any():
+        return {}
+    told = np.abs(inverse @ factors - np.eye(len(open_))).max(axis=1) < _SLACK
+    told &= error < _VAGUE * np.sqrt([known[a, a][0] * known[b, b][0] for a, b in open_])
+    return {
+        f"cov({a},{b})": Limit(float(v - e), float(v + e), float(v))
+        for (a, b), v, e, sure in zip(open_, found, error, told, strict=True)
+        if sure
+    }
+
+
+def _covariance(rows: Mapping[str, Row], one: str, other: str) -> tuple[float, float] | None:
+    """A known covariance or variance with half its interval."""
+    names = (f"var({one})",) if one == other else (f"cov({one},{other})", f"cov({other},{one})")
+    for name in names:
+        row = rows.get(name)
+        if row is not None and row.verdict == "determined" and row.lower is not None and row.upper is not None:
+            return (row.lower + row.upper) / 2, (row.upper - row.lower) / 2
+    return None
 
 
 def _intersected(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:

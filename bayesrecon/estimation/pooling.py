@@ -1,6 +1,6 @@
 """Several releases of one data set: statistics they share are combined by inverse variance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,14 +25,10 @@ def pool(results: Sequence[Recovery]) -> Recovery:
     """
     if len(results) < 2:
         raise BayesreconError("pooling needs at least two releases")
-    rows: dict[str, list[Row]] = {}
-    for result in results:
-        for row in result:
-            rows.setdefault(row.name, []).append(row)
     best = max(results, key=lambda r: r.rank)
     return replace(
         best,
-        rows=tuple(_combine(found) for found in rows.values()),
+        rows=pooled_rows(results),
         release=" + ".join(r.release for r in results),
         model=" + ".join(dict.fromkeys(r.model for r in results)),
         draws=sum(r.draws for r in results),
@@ -41,6 +37,20 @@ def pool(results: Sequence[Recovery]) -> Recovery:
         failures=tuple(f"{r.release}: {f}" for r in results for f in r.failures),
         seconds=sum(r.seconds for r in results),
     )
+
+
+def pooled_rows(results: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
+    """The statistics of several results, as `pool` combines them: exact ones are intersected. Raises as `pool` does.
+
+    >>> one, other = (Row("n", n, 3.0, n - 6, n + 6, 3.0, 1.0, "determined", 400) for n in (100.0, 104.0))
+    >>> pooled_rows([[one], [other]])[0]
+    n: 102.0 ± 2.1, 95 % interval 97.8 to 106.2, determined
+    """
+    rows: dict[str, list[Row]] = {}
+    for result in results:
+        for row in result:
+            rows.setdefault(row.name, []).append(row)
+    return tuple(_combine(found) for found in rows.values())
 
 
 def _combine(rows: Sequence[Row]) -> Row:
@@ -52,12 +62,12 @@ def _combine(rows: Sequence[Row]) -> Row:
                 f"the releases contradict each other on {rows[0].name}: {high.estimate:.6g} and {low.estimate:.6g}; "
                 "they are not of the same records"
             )
-    usable = [r for r in rows if r.verdict == "determined" and r.estimate is not None and r.se is not None]
+        best = min(sure, key=lambda r: (r.upper or 0.0) - (r.lower or 0.0))
+        ends = sorted((low.lower or 0.0, high.upper or 0.0))
+        return replace(best, lower=ends[0], upper=ends[1])
+    usable = [r for r in rows if r.verdict == "determined" and r.estimate is not None and r.se]
     if len(usable) < 2:
-        return max(rows, key=lambda r: r.visibility)
-    exact = [r for r in usable if not r.se]
-    if exact:
-        return exact[0]
+        return usable[0] if usable else max(rows, key=lambda r: r.visibility)
     estimate, se, floor, half, ess = (
         np.array([getattr(r, name) for r in usable], float) for name in ("estimate", "se", "floor", "upper", "ess")
     )

@@ -38,7 +38,13 @@ _MEANINGS = {
     "vague": "something is learnt about a record if the same standard errors are below",
     "share": "a finding about records is high if the share of recovered records is at least",
     "misfit": "values do not belong to the model if their residuals, in units of the noise, are above",
-    "small_count": "a level, a cell or the residual degrees of freedom are small if below this number of records",
+    "small_count": "a level or a cell is small if below this number of records",
+    "freedom": "residual degrees of freedom are few if below",
+    "zeros": "cells without records are small",
+    "largest": "a sum is dominated if the largest records, so many, are more than a share of it",
+    "largest_share": "which is this share",
+    "p_ratio": "a sum is dominated if all but its two largest records are less than this share of the largest",
+    "digits": "numbers have too many digits if they have more than so many significant ones (0: any number)",
 }
 
 

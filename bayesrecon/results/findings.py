@@ -29,7 +29,13 @@ class Thresholds:
         vague: like `record`; below this, something is learnt about a single record.
         share: a finding about records is severe if it concerns at least this share of the records.
         misfit: values do not belong to the model and draws if their residuals, in units of the noise, exceed this.
-        small_count: levels, cells or residual degrees of freedom with fewer records than this count as small.
+        small_count: levels and cells with fewer records than this count as small.
+        freedom: fewer residual degrees of freedom than this count as small; None for `small_count`.
+        zeros: whether cells without records count as small.
+        largest, largest_share: a sum is dominated if the largest records, so many, are more than this share of it.
+        p_ratio: a sum is dominated if all but its two largest records are less than this share of the largest; 0 for
+            no such rule.
+        digits: largest number of significant digits of published numbers; 0 for any.
     """
 
     exact_count: float = 0.5
@@ -38,6 +44,12 @@ class Thresholds:
     share: float = 0.01
     misfit: float = 5.0
     small_count: int = 10
+    freedom: int | None = None
+    zeros: bool = False
+    largest: int = 1
+    largest_share: float = 0.5
+    p_ratio: float = 0.0
+    digits: int = 0
 
 
 @dataclass(frozen=True)

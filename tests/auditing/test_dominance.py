@@ -14,6 +14,7 @@ from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.posteriors.printed.footers import cell
 from bayesrecon.precision import x64
+from bayesrecon.results.findings import Thresholds
 
 sm = pytest.importorskip("statsmodels.api")
 
@@ -133,7 +134,7 @@ def test_intervals_of_draws_hold(of_cells):
         groups = [np.exp(rng.normal(1, rng.choice([0.3, 2.0]), int(rng.integers(3, 8)))) for _ in range(3)]
         problem, found = recovered_with_problem(from_draws(draws_of(groups, rng), of_cells))
         with x64():
-            findings, _ = dominance_of_draws(problem, found, ("posterior",))
+            findings, _ = dominance_of_draws(problem, found, ("posterior",), Thresholds())
         truth = {f"largest share of sum(y)[g={k}]": y.max() / y.sum() for k, y in enumerate(groups)}
         truth["largest share of sum(y)"] = max(y.max() for y in groups) / sum(y.sum() for y in groups)
         for item in (finding.evidence[0] for finding in findings):

@@ -73,6 +73,6 @@ def test_on_the_command_line(tmp_path, run):
     code, out, _ = run(
         "audit", tmp_path / "small.csv", tmp_path / "large.csv", "--model", "ols", "--no-remedies", "--json"
     )
-    (together,) = (f for f in json.loads(out)["findings"] if f["kind"] == "tables together")
+    (together,) = (f for f in json.loads(out)["findings"] if f["kind"] == "outputs together")
     assert "mean(x)[g=c]" in {item["name"] for item in together["evidence"]}
     assert code == 3

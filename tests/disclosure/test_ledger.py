@@ -240,7 +240,7 @@ def test_an_edited_or_truncated_ledger_is_refused_in_a_line(path, damage):
 
 def test_a_newer_format_asks_for_an_update(path):
     enter(path, release(table(0)))
-    path.write_text(path.read_text().replace('"bayesrecon_ledger": 3', '"bayesrecon_ledger": 4'))
+    path.write_text(path.read_text().replace('"bayesrecon_ledger": 4', '"bayesrecon_ledger": 5'))
     assert "update" in refusal(path)
 
 
@@ -476,7 +476,7 @@ def test_a_lock_that_is_removed_lets_nobody_write(path):
 
 def publish(path, name, whose=ANYBODY):
     with opened_ledger(path) as book:
-        return book.publish(whose, {"name": name, "sha256": name, "totals": []})
+        return book.publish(whose, {"name": name, "sha256": name})
 
 
 def entries(path, account="default"):
@@ -495,14 +495,53 @@ def test_what_was_published_is_entered_once_and_never_removed(path):
     assert entries(path) == ["a", "a"]
 
 
-def test_several_writers_at_once_lose_no_entry(path):
-    names = [f"{i}" for i in range(8)]
-    writers = [threading.Thread(target=publish, args=(path, name)) for name in names]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert sorted(entries(path)) == names
+WRITER = """
+import sys
+from pathlib import Path
+from bayesrecon.disclosure.sanitising.ledger import Whose, opened_ledger
+path, mine, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for i in range(count):
+    with opened_ledger(path) as book:
+        book.publish(Whose(), {"name": f"{mine}{i}", "sha256": f"{mine}{i}"})
+    print(i, flush=True)
+"""
+
+
+@pytest.mark.slow  # three processes begin
+def test_processes_at_once_lose_no_entry_and_one_that_is_killed_spoils_none(path):
+    def writer(mine, count):
+        words = [sys.executable, "-c", WRITER, str(path), mine, str(count)]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+    with writer("a", 4) as one, writer("b", 4) as other, writer("c", 10**6) as endless:
+        told = [endless.stdout.readline() for _ in range(2)]
+        endless.kill()  # wherever it is
+        told += endless.stdout.readlines()
+        assert one.wait() == other.wait() == 0
+    found = entries(path)
+    assert {f"{mine}{i}" for mine in "ab" for i in range(4)} <= set(found)
+    assert {f"c{line.strip()}" for line in told if line.endswith("\n")} <= set(found)
+    assert len(found) == len(set(found))
+    assert publish(path, "after")[1]
+
+
+def test_an_entry_of_the_last_version_stays_and_can_be_entered_again(path):
+    """Version 3 knew only totals of what was published."""
+    publish(path, "a")
+    content, key = json.loads(path.read_text()), path.with_name("ledger.json.key")
+    content["accounts"]["default"]["published"][0]["totals"] = [["a gram"]]
+    text = json.dumps({k: v for k, v in content.items() if k != "seal"} | {"bayesrecon_ledger": 3})
+    seal = ledger_module._seal(bytes.fromhex(json.loads(key.read_text())["key"]), text)
+    path.write_text(f'{text[:-1]}, "seal": "{seal}"}}')
+    with opened_ledger(path) as book:
+        (entry,) = book.published("default")
+        assert entry["released"] == [
+            {"rows": [], "draws": None, "worth": None, "guaranteed": False, "grams": ["a gram"]}
+        ]
+        assert book.publish(ANYBODY, {"name": "a", "sha256": "a", "released": []}) == ("1", False)
+    with opened_ledger(path, only_read=True) as book:
+        assert book.published("default")[0]["released"] == []
+    assert json.loads(path.read_text())["bayesrecon_ledger"] == 4
 
 
 def test_a_full_disk_and_a_killed_process_keep_what_was_published(path, monkeypatch):

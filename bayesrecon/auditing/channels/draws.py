@@ -245,7 +245,7 @@ def _attacked(look: Look) -> tuple[list[Finding | Open], list[str | NotRun]]:
         left = partial(severity_left, recovery, unit, thresholds)
         remedies = partial(draws_remedies, opened.release, problem, recovery, opened.key, left=left)
         findings.append(Open(finding, remedies, first=True))
-    dominated, unseen = dominance_of_draws(problem, recovery, _WHERE)
+    dominated, unseen = dominance_of_draws(problem, recovery, _WHERE, thresholds)
     failures = [NotRun(DRAWS, failure, _OTHERS, _WHERE) for failure in recovery.failures]
     return [*findings, *dominated], [*notes, *recovery.warnings, *unseen, *failures]
 

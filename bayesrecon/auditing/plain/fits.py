@@ -39,10 +39,12 @@ def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     findings: list[Finding] = []
     notes: list[NotRun | str] = []
     if look.together:
-        from bayesrecon.auditing.together import compare
+        from bayesrecon.auditing import cumulative
+        from bayesrecon.auditing.together import compare, with_names
 
-        found, refused = compare(look.together, look.asked)
-        findings, notes = [*found], [*refused]
+        released = with_names(look.together)
+        found, refused = compare(released, look.asked)
+        findings, notes = [*found, *cumulative.find(released, look.asked)], [*refused]
     if look.fit is not None:
         from bayesrecon.auditing.fit_findings import attack_fit
 

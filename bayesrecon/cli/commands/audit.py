@@ -120,7 +120,7 @@ def audit(
         Path | None,
         typer.Option(
             help="Let this .yaml or .json file decide the exit code (0 allowed, 1 refused, 3 incomplete): fail_on, "
-            "allowed_kinds, allow_incomplete, worth, epsilon, and ACRO's keys such as safe_threshold."
+            "allowed_kinds, allow_incomplete, digits, worth, epsilon, and ACRO's keys such as safe_threshold."
         ),
     ] = None,
 ) -> None:
@@ -176,7 +176,9 @@ def audit(
                     f"--statement is about files that are there; {file} is none, or has to be unpacked"
                 )
     published = {"statement": statement, "sarif": sarif}
-    together: Json = {"membership": members_of(membership), "earlier": earlier}
+    entered = partial(_as_entered, [one.name for one in earlier])
+    members = {entered(whole): list(map(entered, parts)) for whole, parts in members_of(membership).items()}
+    together: Json = {"membership": members, "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}
         for option, value in unused.items():
@@ -254,6 +256,12 @@ def audit(
 
 
 COMMAND = audit
+
+
+def _as_entered(earlier: "Sequence[str]", name: str) -> str:
+    """The name of a file, or of the only entry of the ledger whose file has this name."""
+    entered = [one for one in earlier if one.startswith(f"{name} of ")]
+    return entered[0] if len(entered) == 1 else name
 
 
 def _is_of_tables(model: str) -> bool:

@@ -1,7 +1,7 @@
 """`bayesrecon ledger`: what was published, to judge later releases by."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,10 +9,13 @@ from bayesrecon.cli.audits import ledger_apart
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Arguments, command, only
 from bayesrecon.errors import BayesreconError
 
+if TYPE_CHECKING:
+    from bayesrecon.json_types import Json
+
 _ACTIONS = ("add", "list", "withdraw")
 
 
-@command(MODEL, KNOWS, only(ENDING, "json"))
+@command(MODEL, KNOWS, only(ENDING, "json", "seed"))
 def ledger(
     args: Arguments,
     action: Annotated[str, typer.Argument(help="add, list or withdraw.")],
@@ -51,29 +54,25 @@ def ledger(
         if entry is not None:
             number, new = open_book.publish(whose, entry)
             found = f"entry {number} of {whose}" if new else f"it is entry {number} of {whose} already"
-            console.say(found if entry["totals"] else f"{found}; it determines no totals that could be subtracted")
+            count = _statistics(entry)
+            console.say(f"{found}, {entry['kind']}: it determines {count or 'no'} statistic{'s' * (count != 1)}")
         elif action == "withdraw":
             open_book.withdraw(whose.account, str(what))
             console.say(f"entry {what} of account {whose.account} is marked; it stays, because it is known")
         entries, state = open_book.published(whose.account), open_book.state(whose)
     if args.json:
-        shown = [{k: v for k, v in one.items() if k != "totals"} | {"totals": len(one["totals"])} for one in entries]
+        names = ("id", "date", "name", "kind", "sha256", "arrays", "part", "withdrawn")
+        shown = [{k: one.get(k) for k in names} | {"statistics": _statistics(one)} for one in entries]
         console.emit_json({"account": whose.account, "published": shown, "state": state})
         return
     if action == "list":
-        head = ["entry", "date", "file", "part", "totals", "withdrawn"]
+        head = ["entry", "date", "file", "kind", "part", "statistics", "withdrawn"]
         rows = [
-            [
-                one["id"],
-                one["date"][:10],
-                one["name"],
-                one["part"] or "",
-                str(len(one["totals"])),
-                one["withdrawn"] or "",
-            ]
+            [one["id"], one["date"][:10], one["name"], one["kind"], one["part"] or "", str(_statistics(one))]
+            + [(one["withdrawn"] or "")[:10]]
             for one in entries
         ]
-        console.out.print(table(head, [list(map(str, row)) for row in rows], title=state[0], words=3, fold=True))
+        console.out.print(table(head, rows, title=state[0], words=5, fold=True) if rows else state[0])
         for line in state[1:]:
             console.out.print(line)
 
@@ -81,18 +80,33 @@ def ledger(
 COMMAND = ledger
 
 
-def _entry(args: Arguments, path: Path) -> dict[str, object]:
+def _statistics(entry: "Json") -> int:
+    """How many statistics a published file determines."""
+    return sum(row["verdict"] == "determined" for one in entry["released"] for row in one["rows"])
+
+
+def _entry(args: Arguments, path: Path) -> "Json":
     from bayesrecon.auditing.audit import released_by
     from bayesrecon.auditing.published import entry_of
-    from bayesrecon.cli import inputs
+    from bayesrecon.cli import inputs, option_values
     from bayesrecon.cli.estimate_tables import is_table
 
     if not path.is_file():
         raise BayesreconError(f"{path}: name the file that was published")
-    knows = inputs.knowledge_of(args, None)
+    how: Json = {}
     if is_table(str(path)):
-        released = released_by(path, **inputs.table_of(str(path), args.model, args.settings), **knows)
+        stated: Json = {**inputs.table_of(str(path), args.model, args.settings), "formula": args.formula}
+        for option in ("correlations", "column"):
+            first, *more = getattr(args, option) or (None,)
+            if more:
+                raise BayesreconError(f"ledger add takes one --{option}")
+            stated[option] = first
+        model, how = stated.pop("model"), {k: v for k, v in stated.items() if v is not None}
+        knows = inputs.knowledge_of(args, None)
     else:
-        model = None if args.model is None else inputs.load_model(args.model, None, [str(path)])
-        released = released_by(path, model, **knows)
-    return entry_of(path, released, knows)
+        settings = inputs.with_constants(option_values.parse_settings(args.settings), args.constants, args.model)
+        model = None if args.model is None else inputs.load_model(args.model, settings, [str(path)])
+        if model is not None and args.power is not None:
+            model = inputs.at_power(model, args.power)
+        knows = inputs.knowledge_of(args, model)
+    return entry_of(path, *released_by(path, model, key=args.seed, **how, **knows), model, how, knows, args.seed)

@@ -301,20 +301,23 @@ class Ledger:
         """Enter what was published, and write the ledger. The number of the entry, and whether it is new.
 
         Args:
-            entry: `{"name": str, "sha256": str, "totals": [...]}`. The same bytes are entered once.
+            entry: as `auditing.published.entry_of` makes it. The same bytes are entered once, and what is known of them
+                is that of the last time.
 
         Raises:
             OSError: the ledger cannot be written.
         """
         account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
         listed = account.setdefault("published", [])
-        for other in listed:
-            if (other["sha256"], other["part"]) == (entry["sha256"], whose.part):
-                return other["id"], False
-        number = str(len(listed) + 1)
-        listed.append({"id": number, "date": _now(), "part": whose.part, "withdrawn": None, **entry})
+        alike = (one for one in listed if (one["sha256"], one["part"]) == (entry["sha256"], whose.part))
+        known = next(alike, None)
+        if known is None:
+            known = {"id": str(len(listed) + 1), "date": _now(), "part": whose.part, "withdrawn": None}
+            listed.append(known)
+        is_new = "sha256" not in known
+        known.update(entry)
         self._file.write()
-        return number, True
+        return known["id"], is_new
 
     def withdraw(self, account: str, number: str) -> Json:
         """Mark what was published as withdrawn. It stays in the ledger, because it is known.
@@ -339,12 +342,12 @@ class Ledger:
         if not (published or sanitised or guarantee):
             known = ", ".join(self.accounts) or "none"
             return [f"the ledger knows no release of account {whose.account}; its accounts: {known}"]
-        lines = [f"account {whose.account}: {published} published, {sanitised} sanitised with a worth"]
+        lines: list[str] = [Note(f"account {whose.account}: {published} published, {sanitised} sanitised with a worth")]
         if sanitised:
             limit = "no budget" if account.budget is None else f"of a budget of {account.budget:g}"
-            lines.append(f"worth spent: {account.spent:g} draws, {limit}")
+            lines.append(Note(f"worth spent: {account.spent:g} draws, {limit}"))
         if guarantee is not None:
-            lines.append(f"releases with epsilon, all together: {guarantee.words}")
+            lines.append(Note(f"releases with epsilon, all together: {guarantee.words}"))
             if published or sanitised:
                 lines.append("epsilon holds for what came after only, and worth and epsilon do not add up")
         return lines

@@ -31,7 +31,7 @@ from bayesrecon.json_types import Json
 EVERYBODY = "default"
 """The account of releases that name none."""
 
-_VERSION = 3  # of the format; version 1 held the key and one account for each table, version 2 nothing published
+_VERSION = 4  # of the format; 1 held the key and an account for each table, 2 nothing published, 3 only its totals
 _KEY = 32  # bytes
 _FEWEST = 16  # different bytes in a key: a random one has fewer once in 10^15
 _LARGEST = 2**28  # bytes: enough for the tilts of thousands of releases
@@ -144,6 +144,8 @@ def _read(path: Path, key_path: Path) -> LedgerFile:
                 f"what was released; {_MEND}"
             )
         accounts, writes = content["accounts"], content["writes"]
+        if version == 3:
+            _from_version_3(accounts)
         _check_place(path, Path(content["path"]), key)
     if count not in (writes, writes - 1):
         lost = "is missing" if version is None else "and its key are not of the same time: one is an older copy"
@@ -229,13 +231,25 @@ def unpacked(text: str) -> np.ndarray:
 
 
 def _write(path: Path, text: str) -> None:
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    try:
+        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    except OSError as error:  # say of which file
+        raise OSError(error.errno, error.strerror, str(path)) from error
     if sys.platform != "win32":  # the new name of the file is on the disk before the other file is written
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _from_version_3(accounts: Json) -> None:
+    """Entries of what was published without its statistics, which are known if it is entered again."""
+    for account in accounts.values():
+        for entry in account.get("published", []):
+            unknown: Json = {"rows": [], "draws": None, "worth": None, "guaranteed": False}
+            entry["released"] = [{**unknown, "grams": grams} for grams in entry.pop("totals")]
+            entry.update(kind="", table=None)
 
 
 def _from_version_1(path: Path, content: Json, key: bytes) -> Json:

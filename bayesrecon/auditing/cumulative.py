@@ -1,0 +1,405 @@
+"""What several outputs determine only together: statistics of the same records, from all of them.
+
+Exact statistics of the same records are intersected. Those of draws are averaged by inverse variance, which is right
+only for errors that are independent: outputs that show the same draws, or that may have the same measure added to their
+data, count once. Draws with a guarantee of differential privacy are left out, since epsilon bounds what they add.
+
+Outputs are of the same records if exact statistics of both agree to a fraction of what one record adds to them, and
+closer than those of other people would. Where they neither agree so well nor differ, that is a premise, which the
+finding states. Outputs that differ are not pooled.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import combinations
+from typing import cast
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import chdtrc
+
+from bayesrecon.attacks.sidechannels.resolution import resolution
+from bayesrecon.auditing.look import Asked, Determined, Released
+from bayesrecon.auditing.sensitive_values import parameters_of
+from bayesrecon.auditing.small_counts import counts_of, small, small_counts
+from bayesrecon.auditing.stage import INCALCULABLE
+from bayesrecon.auditing.wording import items
+from bayesrecon.diagnostics import Z95
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import kind_of
+from bayesrecon.estimation.limits_pooling import pooled_limits
+from bayesrecon.estimation.pooling import pooled_rows
+from bayesrecon.estimation.recovered import recovered
+from bayesrecon.knowledge import of_model
+from bayesrecon.model import listed
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.releases import GuaranteedDraws, PosteriorDraws, Release
+from bayesrecon.results.findings import Finding, Remedy, Severity
+from bayesrecon.results.recovery import Recovery
+from bayesrecon.results.row import Row
+from bayesrecon.results.sanitised import ATTRIBUTE
+
+KIND = "outputs together"
+
+_ONE = 0.25  # error of a total, in what one record adds to it, below which a record more or less would be seen
+_ODDS = 200.0  # evidence against other people, for each comparison
+_FAR = 2.0  # standard errors between the intervals of two outputs: they are of other records
+_SAME = 1e-6  # relative, of exact statistics of the same records
+_REJECTED = 1e-3  # p value below which outputs with a measure added do not have the same one
+_WORTH, _LEAST = re.compile(r"worth ([0-9]+(?:[.][0-9]*)?(?:e[+]?[0-9]{1,3})?) draws"), 100.0  # the least there is
+_COLUMNS, _SHOWN = 4, 300  # of draws that are kept, to see whether another output has the same ones
+_NARROWER = 0.8  # ratio of intervals from which the finding names a statistic
+_NAMED = 4  # statistics in a sentence
+_TABLES = 12  # that are read together, with each pair of nested ones
+
+_REMEDIES = (Remedy("publish it on other records, or without what is new", leaves="info"),)
+
+
+def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -> Determined:
+    """What draws determine, with some of them.
+
+    Args:
+        draws: as they are in the file, with its attributes.
+    """
+    marked = None if draws is None else draws.attributes.get(ATTRIBUTE)
+    written = _WORTH.match(str(marked))
+    worth = None if marked is None else max(float(written[1]), _LEAST) if written else _LEAST
+    names = parameters_of(release.model) or ()
+    columns = [  # as they are written, so that their digits can be seen
+        np.asarray(values, float).reshape(draws.chains * draws.length, -1)
+        for name, values in ({} if draws is None else dict(sorted(draws.values.items()))).items()
+        if draws is not None and name in names
+    ]
+    columns = columns or [np.asarray(release.theta[:])]
+    every = np.concatenate([c[:, :_COLUMNS] for c in columns], axis=1)[:, :_COLUMNS]
+    every = every[np.isfinite(every).all(axis=1)]
+    return Determined(tuple(recovery), every, worth, isinstance(release, GuaranteedDraws))
+
+
+def shown(draws: np.ndarray) -> np.ndarray:
+    """The draws that the ledger keeps, at random positions: those of a thinned copy are among them as well."""
+    return draws[np.sort(np.random.default_rng(0).permutation(len(draws))[:_SHOWN])]
+
+
+def determined_by(one: Released, asked: Asked) -> Determined | None:
+    """What an output determines; None if nothing can be computed."""
+    if one.determined is not None or one.release is None:
+        return one.determined
+    try:
+        recovery = recovered(one.release, **of_model(asked.knows, one.release.about), key=asked.key).judged()
+    except (BayesreconError, *INCALCULABLE):
+        return None
+    return Determined(tuple(recovery))
+
+
+@dataclass(frozen=True, eq=False)
+class _Output:
+    """An output with what it determines."""
+
+    name: str
+    part: str | None
+    release: Release | None
+    by: Determined
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """`(d,)`, the largest rounding error of the draws that it shows."""
+        assert self.by.draws is not None
+        return np.array([0.5 * resolution(column).step.max(initial=0.0) for column in self.by.draws.T])
+
+    @cached_property
+    def known(self) -> dict[str, Row]:
+        return {r.name: r for r in self.rows if _is_known(r)}
+
+
+def _is_known(row: Row) -> bool:
+    return row.verdict == "determined" and row.estimate is not None and row.lower is not None and row.upper is not None
+
+
+def _output(one: Released, asked: Asked) -> _Output | None:
+    if (by := determined_by(one, asked)) is None:
+        return None
+    rows = by.rows if by.worth is None else tuple(_with_measure(row, by.worth) for row in by.rows)
+    return _Output(one.name, one.part, one.release, by, rows)
+
+
+def _with_measure(row: Row, worth: float) -> Row:
+    """A statistic of draws from altered data, whose error is that of so many draws at least."""
+    if not _is_known(row) or not row.se or not row.ess:
+        return row
+    se = row.se * math.sqrt(1 + row.ess / worth)
+    more = Z95 * (se - row.se)
+    return replace(row, se=se, lower=cast(float, row.lower) - more, upper=cast(float, row.upper) + more)
+
+
+def find(released: Sequence[Released], asked: Asked) -> list[Finding]:
+    """Findings on each new output together with those before, or on all of them if none was before."""
+    outputs = [o for one in released if (o := _output(one, asked)) is not None]
+    guarded = [o for o in outputs if o.by.guaranteed]
+    outputs = [o for o in outputs if not o.by.guaranteed]
+    new, before = ([o for o in outputs if (o.name in asked.earlier) is there] for there in (False, True))
+    if not before and len(new) > 1:
+        best = max(new, key=lambda o: len(o.known))
+        new, before = [best], [o for o in new if o is not best]
+    same = _same_records(outputs)
+    found = [f for one in new if before for f in _together(one, before, same, asked)]
+    if unknown := [o for o in released if o.name in asked.earlier and o.determined is None and o.release is None]:
+        names = listed(tuple(o.name for o in unknown))
+        text = f"{names}: the ledger does not know what they determine; enter them again, with their model"
+        found.append(Finding(KIND, "info", "earlier outputs were not compared", (), text, "all outputs"))
+    if guarded and len(released) > 1:
+        names = listed(tuple(o.name for o in guarded))
+        text = f"{names}: what they add to other outputs is bounded by the epsilon that the account has spent"
+        found.append(
+            Finding(KIND, "info", "draws with a guarantee are not pooled with others", (), text, "all outputs")
+        )
+    return found
+
+
+def _together(one: _Output, before: Sequence[_Output], same: set[frozenset[str]], asked: Asked) -> Iterator[Finding]:
+    """What one output determines together with those before: of the same records, and of those that may be."""
+    certain, reasons = [one], dict[str, str]()
+    waiting = list(before)
+    while joined := [o for o in waiting if any(frozenset((o.name, c.name)) in same for c in certain)]:
+        certain += joined
+        waiting = [o for o in waiting if o not in joined]
+    possible = list(certain)
+    for other in waiting:
+        reason = next(filter(None, (apart(other, member) for member in possible)), "")
+        if reason:
+            reasons[other.name] = reason
+        elif other.known or other.release is not None:
+            possible.append(other)
+    earlier = "earlier" if asked.earlier else "other"
+    apart_ = ""
+    if reasons:
+        first = next(iter(reasons.values()))
+        some = f"{len(reasons)} {earlier} output{'s are' if len(reasons) > 1 else ' is'}"
+        apart_ = f"{some} of other records ({first}) and not pooled"
+    ends = [group for group in (certain, possible) if len(group) > 1]
+    if len(ends) == 2 and len(certain) == len(possible):
+        ends = ends[:1]
+    for group in ends:
+        yield from _findings(one, group, group is not certain, earlier, apart_, asked)
+    if not ends and reasons:
+        yield Finding(KIND, "info", "no other output is of the same records", (one.name,), apart_, "all outputs")
+
+
+def _findings(
+    one: _Output, group: Sequence[_Output], presumed: bool, earlier: str, rest: str, asked: Asked
+) -> Iterator[Finding]:
+    """The finding on outputs of the same records, and those on small counts that only all of them tell.
+
+    Args:
+        presumed: whether that they are is a premise.
+        rest: what is said of the other outputs.
+    """
+    where, needs = tuple(o.name for o in group), "the models, and all of these outputs"
+    needs += ", and that they are of the same records" * presumed
+    try:
+        rows, once = _pooled(group, asked)
+    except BayesreconError as error:
+        yield Finding(KIND, "info", "the outputs are not pooled", where, str(error), needs)
+        return
+    before, after = one.known, {r.name: r for r in rows if _is_known(r)}
+    new = [row for name, row in after.items() if name not in before]
+    closer = [row for name, row in after.items() if name in before and _width(row) < _NARROWER * _width(before[name])]
+    closer.sort(key=lambda row: (row.name != "n", _width(row) / _width(before[row.name])))
+    k, total = len(group) - 1, len({r.name for r in (*one.rows, *rows)})
+    those = f"the {earlier} output" if k == 1 else f"the {k} {earlier} outputs"
+    alone = "this output" if asked.earlier else one.name
+    counted = f"{len(after)} of {total} statistics are determined; {alone} alone determines {len(before)}"
+    if presumed:
+        sentence = f"if they are of the same records, which is not established, with {those} {counted}"
+    else:
+        sentence = f"with {those} of the same records {counted}"
+    parts = [sentence]
+    if new:
+        parts.append("new: " + _listed(f"{row.name} = {_number(row)}" for row in new))
+    if closer:
+        parts.append("closer: " + _listed(f"{r.name} = {_number(r)}, before {_number(before[r.name])}" for r in closer))
+    if once:
+        shared = "shares its errors with another one and counts" if len(once) == 1 else "share errors and count"
+        parts.append(f"{_listed(once)} {shared} once")
+    parts += [rest] if rest else []
+    level: Severity = "low" if new or closer else "info"
+    sharp = [r for r in (*new, *closer) if r.name == "n" or r.name.startswith("n[")]
+    if any(_is_exact(r, asked) and not (r.name in before and _is_exact(before[r.name], asked)) for r in sharp):
+        level = "medium"
+    title = f"{one.name} with {those} determines"
+    if level == "info":
+        title += " no more than alone"
+    elif new:
+        title += f" {len(new)} statistic{'s' * (len(new) > 1)} that it does not determine alone"
+    else:
+        title += " statistics more closely than alone"
+    premise = ", if they are of the same records" * presumed
+    evidence, remedies = items([*new, *closer]), _REMEDIES if level != "info" else ()
+    yield Finding(KIND, level, title + premise, where, "; ".join(parts), needs, evidence, remedies)
+    model, limit = None if one.release is None else one.release.about, asked.thresholds
+    told = {c.cell for o in group for c in small(counts_of(o.rows, model, ""), limit)}
+    counts = [c for c in counts_of(after.values(), model, "by all of these outputs") if c.cell not in told]
+    yield from small_counts(counts, limit, where, needs, premise)
+
+
+def _is_exact(row: Row, asked: Asked) -> bool:
+    """Whether a sampled count is known to the record."""
+    return bool(row.se) and cast(float, row.se) < asked.thresholds.exact_count
+
+
+def _number(row: Row) -> str:
+    """A statistic with its error, or by itself if that is below the digits that are shown."""
+    sure = _width(row) < 1e-3 * abs(cast(float, row.estimate))
+    return f"{row.estimate:.5g}{'' if sure else row.error}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return listed(tuple(texts), _NAMED)
+
+
+def _width(row: Row) -> float:
+    return cast(float, row.upper) - cast(float, row.lower)
+
+
+def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], list[str]]:
+    """The statistics of outputs of the same records, and the names of those that count once with others.
+
+    Outputs that share errors count as one.
+    """
+    sources, once = list[Iterable[Row]](), list[str]()
+    for alike in _with_common_errors(group):
+        once += [o.name for o in alike[1:]]
+        sources.append(_one_of(alike))
+    tables = [o.release for o in group if o.release is not None and kind_of(o.release).states][:_TABLES]
+    if len(tables) > 1:
+        n = next((r.lower for o in group if (r := o.known.get("n")) is not None and r.lower == r.upper), None)
+        knows = {**asked.knows, **({} if n is None else {"total": n})}
+        with suppress(BayesreconError):  # what is stated does not fit all of them
+            together = pooled_limits(tables, partial(recovered, key=asked.key), knows)
+            sources.append(() if together.failures else tuple(together))
+    return pooled_rows(sources), once
+
+
+def _one_of(alike: Sequence[_Output]) -> Iterable[Row]:
+    """The statistics of outputs with common errors: of the same measure their mean, with its error once, and of others
+    those of the most draws."""
+    worths = [o.by.worth for o in alike if o.by.worth is not None]
+    if len(alike) > 1 and len(worths) == len(alike) and not _shown_twice(alike):
+        return [_with_measure(row, min(worths)) for row in pooled_rows(o.by.rows for o in alike)]
+    best: dict[str, Row] = {}
+    for row in (row for o in alike for row in o.rows):
+        kept = best.get(row.name)
+        if kept is None or (_is_known(row), row.ess or 0.0) > (_is_known(kept), kept.ess or 0.0):
+            best[row.name] = row
+    return list(best.values())
+
+
+def _shown_twice(alike: Sequence[_Output]) -> bool:
+    return any(_may_share_draws(*pair) for pair in combinations(alike, 2))
+
+
+def _with_common_errors(group: Sequence[_Output]) -> list[list[_Output]]:
+    """The outputs, together with those that may have the same errors.
+
+    Draws are independent of draws that are others. What was computed from draws, such as a table of them, does not tell
+    of which. Draws of data with the same measure added differ by their own errors alone (chi squared).
+    """
+    found = list[list[_Output]]()
+    for one in group:
+        alike = [ones for ones in found if any(_may_share_draws(one, other) for other in ones)]
+        if not alike and one.by.worth is not None:
+            measured = [ones for ones in found if all(o.by.worth is not None for o in ones)]
+            best = max(measured, key=lambda ones: _agreement(one, ones), default=None)
+            alike = [best] if best is not None and _agreement(one, best) > _REJECTED else []
+        found = [*(ones for ones in found if ones not in alike), [*(o for ones in alike for o in ones), one]]
+    return found
+
+
+def _may_share_draws(one: _Output, other: _Output) -> bool:
+    if not (_is_sampled(one) and _is_sampled(other)):
+        return False
+    return one.by.draws is None or other.by.draws is None or _have_common(one, other)
+
+
+def _agreement(one: _Output, others: Sequence[_Output]) -> float:
+    """p value of the difference to the mean of others, by the errors of the draws alone."""
+    own = {r.name: r for r in one.by.rows if _is_known(r) and r.se}
+    mean = {r.name: r for r in pooled_rows(o.by.rows for o in others) if _is_known(r) and r.se}
+    shared = [(own[name], mean[name]) for name in own.keys() & mean.keys()]
+    misfit = sum(
+        (cast(float, a.estimate) - cast(float, b.estimate)) ** 2 / (cast(float, a.se) ** 2 + cast(float, b.se) ** 2)
+        for a, b in shared
+    )
+    return float(chdtrc(max(len(shared), 1), misfit))
+
+
+def _is_sampled(output: _Output) -> bool:
+    return any(row.se for row in output.rows)
+
+
+def _have_common(one: _Output, other: _Output) -> bool:
+    """Whether two outputs have at least two draws in common, up to the digits with which they are written."""
+    first, second = one.by.draws, other.by.draws
+    if first is None or second is None or first.shape[1] != second.shape[1]:
+        return False
+    tolerance = 1.01 * (one.steps + other.steps) + 1e-9 * first.std(axis=0) + 1e-300
+    near = cKDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
+    return int(np.isfinite(near).sum()) > 1
+
+
+def apart(one: _Output, other: _Output) -> str:
+    """Why two outputs are not of the same records; empty if nothing shows it."""
+    if one.part != other.part and None not in (one.part, other.part):
+        return f"{one.name} is of part {one.part}, and {other.name} of part {other.part}"
+    first, second = one.known, other.known
+    for name in sorted(first.keys() & second.keys(), key=lambda name: (name != "n", name)):
+        a, b = first[name], second[name]
+        gap = max(cast(float, a.lower), cast(float, b.lower)) - min(cast(float, a.upper), cast(float, b.upper))
+        if gap > _FAR * math.hypot(a.se or 0.0, b.se or 0.0) + _SAME * (1 + abs(cast(float, a.estimate))):
+            return f"{name} is {a.estimate:.6g} in {one.name} and {b.estimate:.6g} in {other.name}"
+    return ""
+
+
+def _same_records(outputs: Sequence[_Output]) -> set[frozenset[str]]:
+    """Pairs of outputs that show the same draws, or whose exact statistics agree so well that they are of the same
+    records."""
+    drawn = [o for o in outputs if o.by.draws is not None]
+    exact = [o for o in outputs if (n := o.known.get("n")) is not None and n.lower == n.upper]
+    odds = math.log(_ODDS * max(len(outputs) - 1, 1))
+    agreeing = (
+        (a, b)
+        for a, b in combinations(exact, 2)
+        if a.known["n"].lower == b.known["n"].lower and not apart(a, b) and _agree(a.known, b.known, odds)
+    )
+    alike = (pair for pair in combinations(drawn, 2) if _have_common(*pair))
+    return {frozenset((a.name, b.name)) for a, b in (*agreeing, *alike)}
+
+
+def _agree(one: Mapping[str, Row], other: Mapping[str, Row], odds: float) -> bool:
+    """Whether a field agrees to a fraction of one record, and closer than that of other people, by these odds.
+
+    Means of n other people differ by `sd (2 / n)^(1/2)`, and variances by `var (4 / n)^(1/2)`. A record adds `sd / n`
+    and `var / n`. Fields of two values count for less: their totals are whole numbers, which other people may have.
+    """
+    n, found = cast(float, one["n"].lower), 0.0
+    for name in (name for name in one if name.startswith("var(") and name in other):
+        variance, mean = cast(float, one[name].estimate), name.replace("var(", "mean(", 1)
+        if not variance > 0:
+            continue
+        sizes = {name: (variance, math.sqrt(4 / n)), mean: (math.sqrt(variance), math.sqrt(2 / n))}
+        errors = [
+            (_width(one[key]) / 2 + _width(other[key]) / 2) / size
+            for key, (size, _) in sizes.items()
+            if key in one and key in other
+        ]
+        spreads = [spread for key, (_, spread) in sizes.items() if key in one and key in other]
+        if max(errors) * n > _ONE:
+            continue
+        best = max(math.log(spread / max(error, 1e-12)) for error, spread in zip(errors, spreads, strict=True))
+        found += best if variance > 0.25 * n / (n - 1) + 1e-3 else min(best, 0.5 * math.log(2 * n))
+    return found >= odds
