@@ -218,6 +218,8 @@ def _escaped(character: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """An error of another library in one line: its type and the first line of its message."""
+    """An error of another library in one line: its type, the first line of its message, and the cure of a module that
+    is missing."""
     text = str(error).strip()
-    return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"
+    cure = f"; {how_to_install(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}{cure}"
