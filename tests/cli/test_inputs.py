@@ -124,8 +124,8 @@ BAD_INPUT = {
         r"No module named 'pymc'; pip install 'bayesrecon\[pymc\]'",
     ),
     "model that imports within": (
-        model_file("def make():\n    raise ModuleNotFoundError(\"No module named 'bambi'\", name='bambi')"),
-        r"make\(\) failed: .*No module named 'bambi'; pip install 'bayesrecon\[",
+        model_file("def make():\n    raise ModuleNotFoundError(\"No module named 'pymc'\", name='pymc')"),
+        r"make\(\) failed: .*No module named 'pymc'; pip install 'bayesrecon\[",
     ),
     "model file that exits": (model_file("raise SystemExit(0)"), "own.py cannot be imported: SystemExit"),
     "model without the function": (model_file("x = 1"), "own.py has no model or function make"),
