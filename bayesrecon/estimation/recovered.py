@@ -231,8 +231,8 @@ def _columns_of_ones(rows: Sequence[Row]) -> tuple[Note, ...]:
     several = len(names) > 1
     return (
         Note(
-            f"{', '.join(names[:-1])}{' or ' * several}{names[-1]} may be a column of ones, an intercept: its mean square "
-            "is one within its error. If so, means of products with it are means of the other fields"
+            f"{', '.join(names[:-1])}{' or ' * several}{names[-1]} may be a column of ones, an intercept: its mean "
+            "square is one within its error. If so, means of products with it are means of the other fields"
         ),
     )
 
