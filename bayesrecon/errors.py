@@ -75,7 +75,7 @@ def library(name: str, feature: str, extra: str, *, least: tuple[int, int] = (0,
             raise MissingExtraError(feature, extra) from error
         raise BayesreconError(
             f"{feature}: {distribution} {_text(distribution)} is installed but cannot be imported "
-            f"({first_line(error)}): are the versions compatible? pip install --upgrade 'bayesrecon[{extra}]'"
+            f"({_brief(error)}): are the versions compatible? pip install --upgrade 'bayesrecon[{extra}]'"
         ) from error
 
 
@@ -218,6 +218,12 @@ def _escaped(character: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """An error of another library in one line: its type and the first line of its message."""
+    """An error of another library in one line: its type, the first line of its message, and the cure of a module that
+    is missing."""
+    cure = f"; {how_to_install(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return _brief(error) + cure
+
+
+def _brief(error: BaseException) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"

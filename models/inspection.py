@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.model import Parameter, Params
 
 if TYPE_CHECKING:
@@ -80,10 +80,9 @@ def trace(
             "units as a constant, index it by a field, and use jax.numpy on the fields"
         ) from error
     except Exception as error:
-        text = str(error).strip().splitlines()
         raise BayesreconError(
             f"{title} fails on a few records of the declared shapes and domains, each of which must be "
-            f"independent (a lag belongs in the record): {type(error).__name__}{': ' + text[0] if text else ''}"
+            f"independent (a lag belongs in the record): {first_line(error)}"
         ) from error
 
 

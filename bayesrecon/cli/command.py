@@ -160,6 +160,8 @@ def typed(text: str, options: Mapping[str, str]) -> str:
 
     >>> typed("say --draws (rows='draws' in Python), or pass total=20", {"total": "--total"})
     'say --draws, or pass --total 20'
+    >>> typed("force=True shows them, weights=False (--weights none) all", {"force": "--force", "weights": "--weights"})
+    '--force shows them, --weights none all'
     >>> typed("domain={'sex': 'binary', 'age': (low, high)} narrows it", {})
     '--domain sex=binary --domain age=LOW:HIGH narrows it'
     >>> typed("metric='euclid': pass known={'iq': values}", {"metric": "--metric", "known": "--known"})
@@ -169,6 +171,8 @@ def typed(text: str, options: Mapping[str, str]) -> str:
     spoken = _DOMAINS.sub(_domains, re.sub(r" \([^()]* in Python\)", "", text))
     spoken = re.sub(rf"(?<![\w-])({names})=\{{[^{{}}]*\}}", lambda m: f"{options[m[1]]} FILE", spoken)
     spoken = re.sub(rf"(?<![\w-])({names})=(['\"])([\w.-]+)\2", lambda m: f"{options[m[1]]} {m[3]}", spoken)
+    spoken = re.sub(rf"(?<![\w-])({names})=\S+ \((--[\w -]+)\)", lambda m: m[2], spoken)
+    spoken = re.sub(rf"(?<![\w-])({names})=True\b", lambda m: options[m[1]], spoken)
     spoken = re.sub(rf"(?<![\w-])({names})=(?=(\S)?)", lambda m: options[m[1]] + " " * _is_value(m[2]), spoken)
     return Note(spoken) if isinstance(text, Note) else spoken
 

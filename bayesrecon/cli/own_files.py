@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from bayesrecon.errors import BayesreconError, beside, first_line, how_to_install, near
+from bayesrecon.errors import BayesreconError, beside, first_line, near
 
 _LISTED = 6  # names in a message
 
@@ -47,9 +47,6 @@ def _executed(file: Path, label: str) -> ModuleType:
     sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        cure = how_to_install(error.name or "")
-        raise BayesreconError(f"{label}: {file} cannot be imported: {first_line(error)}; {cure}") from None
     except (Exception, SystemExit) as error:
         raise BayesreconError(f"{label}: {file} cannot be imported: {first_line(error)}") from None
     return module

@@ -26,6 +26,7 @@ from bayesrecon.divergence.mean_embedding import (
     MeanEmbedding,
     Moments,
     Stretch,
+    distinct,
 )
 from bayesrecon.divergence.metric_view import CHUNK, AtomPart, ReleaseView
 from bayesrecon.divergence.metrics import fold_factors, metric_factor
@@ -570,10 +571,12 @@ class AdaptiveEmbedding(ReleaseView):
     def cross(
         self, basis: Basis, probes: Records, atoms: Int[np.ndarray, " A"] | None = None
     ) -> Float[np.ndarray, "Q r"]:
+        which, different = distinct(probes)
         try:
-            return self._passes(basis, probes).cross(basis, probes, atoms)
+            found = self._passes(basis, different).cross(basis, different, atoms)
         except LostDigits:
-            return self.dense.cross(basis, probes, atoms)
+            found = self.dense.cross(basis, different, atoms)
+        return found if which is None else found[which]
 
     def noise(self, basis: Basis, y: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r r"]:
         return self._passes(basis).noise(basis, y)

@@ -314,3 +314,23 @@ def coordinates(embedding: MeanEmbedding, atoms: np.ndarray) -> Coordinates:
     """
     by_features = embedding.coordinates(atoms) if isinstance(embedding, Featured) else None
     return partial(embedding.scores, atoms=atoms) if by_features is None else by_features
+
+
+_REPEATED = 1024  # records from which those that repeat others are looked for
+
+
+def distinct(records: Records) -> tuple[np.ndarray | None, Records]:
+    """The distinct ones of many records, and the place of each of all among them; no places, and all records, if most
+    differ."""
+    count = len(next(iter(records.values())))
+    if count < _REPEATED:
+        return None, records
+    _, first, which = np.unique(as_table(records), axis=0, return_index=True, return_inverse=True)
+    if 2 * len(first) > count:
+        return None, records
+    return which.reshape(-1), {k: np.asarray(v)[first] for k, v in records.items()}
+
+
+def as_table(records: Records) -> np.ndarray:
+    """Records as rows of numbers, `(M, width)`."""
+    return np.concatenate([np.asarray(v).reshape(len(v), -1) for v in records.values()], axis=1)

@@ -115,7 +115,9 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         most = max(int(_FEATURES_PER_ROOT_DRAW * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
         predict = responses(embedding.release, knowledge.known)
         reference = replace(reference, most=min(reference.most, most), predict=predict)
-    if all(f in knowledge.known for f in knowledge.fields):
+    unknown = [spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known]
+    # Levels are drawn evenly, wherever they lie.
+    if not unknown or (rank is not None and all(domain.kind == "levels" for domain in unknown)):
         return reference, rank
     work = max(1, embedding.metric.shape[1] * features**2)
     count = min(embedding.release.size, int(np.clip(_LARGEST_WORK // work, _FEWEST_ATOMS, _ATOMS)))

@@ -35,6 +35,7 @@ from scipy.special import ndtr, ndtri
 
 from bayesrecon.arrays import Array
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.divergence.mean_embedding import as_table
 from bayesrecon.divergence.score import log_liks
 from bayesrecon.estimation.error_laws import STATIONARY
 from bayesrecon.estimation.predictive import responses
@@ -131,6 +132,21 @@ def _basis_scores(problem: Any) -> Float[np.ndarray, "rows r"]:
     return embedding.scores(basis.records, _atoms(problem)) @ np.asarray(basis.coefficients)
 
 
+def _functions_at(problem: Any, records: Records) -> Float[np.ndarray, "Q r"]:
+    """The basis functions at some records; those at records that are among the probes are known."""
+    solved = problem.solved
+    known = as_table({k: solved.probes[k] for k in records})
+    both = np.concatenate([known, as_table(records)])
+    count, which = len(known), np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+    place = np.full(which.max() + 1, -1)
+    place[which[:count]] = np.arange(count)
+    at = place[which[count:]]
+    functions, new = solved.functions[at], at < 0
+    if new.any():
+        functions[new] = problem.embedding.cross(solved.basis, {k: v[new] for k, v in records.items()})
+    return functions
+
+
 def _weights_of(solved: Fit, functions: Float[np.ndarray, "Q r"]) -> Float[np.ndarray, " Q"]:
     """Weights of generic records that have the totals of the data: their posterior mean, if each has the prior mean and
     standard deviation N / Q."""
@@ -158,7 +174,7 @@ def _directions(problem: Any) -> list[tuple[str, str, Float[np.ndarray, "K A d"]
     if not names:
         return []
     records = predict(np.random.default_rng(1), probes)
-    functions = problem.embedding.cross(problem.solved.basis, records)
+    functions = _functions_at(problem, records)
     usable = np.isfinite(functions).all(axis=1)
     records = {k: v[usable] for k, v in records.items()}
     weights = _weights_of(problem.solved, functions[usable])

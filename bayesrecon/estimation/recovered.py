@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.divergence.adaptive import embedding_of
 from bayesrecon.divergence.metrics import Metric
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.categories import level_label
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
@@ -33,6 +33,7 @@ Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
 _ROUNDED = 1e-9  # tolerance for variances from exact equations, relative to the squares that they are differences of
 _FAR = 5.0  # standard errors: estimates farther outside the possible range are not chance
+_TELLING = 0.2  # standard error of a mean square that is told from others
 _FEW = 1.0  # standard errors: with a larger bias of the count, there are too few draws
 
 Solved = tuple[Problem, Recovery, tuple[str, ...]]
@@ -119,6 +120,7 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
         totals.scores,
         (
             *_few_draws(solved, library, totals, rows),
+            *_columns_of_ones(rows),
             *untried(problem, rows),
             *(kind_of(problem.release).forecast(problem) if undetermined else ()),
         ),
@@ -207,6 +209,31 @@ def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Seque
         f"few draws for {solved.spectrum.rank} features: {row.name} was corrected by "
         f"{shifts[row.name] / abs(row.estimate or np.inf):+.1%} ({ratio:.1f} standard errors), and part of that bias "
         "may remain; supply more draws",
+    )
+
+
+def _columns_of_ones(rows: Sequence[Row]) -> tuple[Note, ...]:
+    """A note on entries of a vector with mean square one and no visible mean: they may be the intercept's column.
+
+    A release of a regression without an intercept of its own determines products only, and a column of ones is not told
+    from a standardised one.
+    """
+    found = {row.name: row for row in rows}
+    names = []
+    for entry in (name.removeprefix("var(").removesuffix(")") for name in found if name.startswith("var(")):
+        mean, square = found.get(f"mean({entry})"), found.get(f"mean({entry}*{entry})")
+        if mean is None or square is None or mean.estimate is not None or not entry.endswith("]"):
+            continue
+        if square.se and square.se < _TELLING and square.estimate and abs(square.estimate - 1) < _FAR * square.se:
+            names.append(entry)
+    if not names:
+        return ()
+    several = len(names) > 1
+    return (
+        Note(
+            f"{', '.join(names[:-1])}{' or ' * several}{names[-1]} may be a column of ones, an intercept: its mean "
+            "square is one within its error. If so, means of products with it are means of the other fields"
+        ),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesrecon.domains import RecordKind
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.model import Field, Records, entry
 
 _PAIRED = 40  # components up to which every pair has its covariance
@@ -261,7 +261,7 @@ def add_functions(library: Library, functions: Mapping[str, Callable[[Records], 
         except Exception as error:
             raise BayesreconError(
                 f"statistic {name!r} cannot be evaluated on a record with fields {', '.join(record)}: "
-                f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                f"{first_line(error)}"
             ) from error
         if shape != ():
             raise BayesreconError(f"statistic {name!r} must return one number per record, got shape {shape}")

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from bayesrecon.divergence.output_embedding import Outputs, refuse_given
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64
@@ -103,6 +104,21 @@ def deletion(before: object, after: object, *, model: object = None) -> Deletion
     return paired(opened(before, model), opened(after, model))
 
 
+@functools.singledispatch
+def refuse_unusable(release: Released) -> None:
+    """Refuse a release that no check can pass, before anything is computed. Pairs and outputs have no such checks.
+
+    Raises:
+        BayesreconError: it has a reason, and says how to compute all the same.
+    """
+
+
+@refuse_unusable.register
+def _(release: Release) -> None:
+    if (why := kind_of(release).unusable(release)) is not None:
+        raise BayesreconError(f"{release.name}: {why} (force=True shows what they give all the same)")
+
+
 def verb(
     takes: Sequence[type] = (object,),
     *,
@@ -143,6 +159,8 @@ def verb(
                 release = opens(source, model)
                 for member in release if isinstance(release, list) else [release]:
                     refuse_others(member, takes, called, instead)
+                    if "force" in keywords and not force:
+                        refuse_unusable(member)
                 result = function(release, *positional, **options)  # type: ignore[call-arg,arg-type]
                 if options.get("progress") is not None:
                     options["progress"]("done", 1.0)

@@ -9,6 +9,8 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.models.stan.values import StanError
 
+_SMALL = 12  # size up to which factors are computed without LAPACK
+
 
 def solve(a: Array, b: Array) -> Array:
     """`a^-1 b`."""
@@ -26,34 +28,31 @@ def cholesky(a: jax.Array) -> jax.Array: ...
 def cholesky(a: np.ndarray) -> np.ndarray: ...
 def cholesky(a: Array) -> Array:
     """Lower factor; column by column where it is traced and small, as LAPACK's batched factorisation under nested
-    forward derivatives can wait for ever."""
+    forward derivatives can wait for ever. In a scan, since as a sequence of operations it compiles for a minute."""
     if not isinstance(a, jax.Array):
         try:
             return np.linalg.cholesky(np.asarray(a, float))
         except np.linalg.LinAlgError:
             raise StanError("a matrix is not positive definite") from None
-    size = a.shape[0]
-    if size > 12:
+    rows = np.arange(a.shape[0])
+    if len(rows) > _SMALL:
         return jnp.linalg.cholesky(a)
-    rows = np.arange(size)
-    columns: list[jax.Array] = []
-    for j in range(size):
-        column = a[:, j]
-        for previous in columns:
-            column = column - previous * previous[j]
-        columns.append(jnp.where(rows >= j, column / jnp.sqrt(column[j]), 0.0))
-    return jnp.stack(columns, axis=1) if columns else a
+
+    def step(rest: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:
+        column = jnp.where(rows >= j, rest[:, j] / jnp.sqrt(rest[j, j]), 0.0)
+        return rest - jnp.outer(column, column), column
+
+    return jax.lax.scan(step, a, rows)[1].T if rows.size else a
 
 
 def lower_solve(factor: Array, b: Array) -> jax.Array:
     """`factor^-1 b` of a lower factor."""
     factor, b = jnp.asarray(factor, float), jnp.asarray(b, float)
-    if factor.shape[0] > 12:
+    if len(factor) > _SMALL:
         return jax.scipy.linalg.solve_triangular(factor, b, lower=True)
-    solution: list[jax.Array] = []
-    for j in range(factor.shape[0]):
-        residual = b[j]
-        for i, solved in enumerate(solution):
-            residual = residual - factor[j, i] * solved
-        solution.append(residual / factor[j, j])
-    return jnp.stack(solution) if solution else b
+
+    def step(rest: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:
+        solution = rest[j] / factor[j, j]
+        return rest - jnp.multiply.outer(factor[:, j], solution), solution
+
+    return jax.lax.scan(step, b, np.arange(len(factor)))[1] if len(factor) else b

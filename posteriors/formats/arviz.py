@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, beside, library, reading
 from bayesrecon.json_types import Json
-from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.posteriors.draws import Draws, assembled, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.netcdf3_file import MAGIC, NetCDF3File
@@ -29,6 +29,9 @@ PREFIX = "bayesrecon_"
 
 READ = {"posterior", "sample_stats"}
 """Groups that draws are read from."""
+
+_OF_MCMCCHAINS = {"parameters": "posterior", "internals": "sample_stats"}
+"""Groups of Julia's MCMCChains, and ArviZ's names of them."""
 
 T = TypeVar("T")
 
@@ -124,16 +127,32 @@ def opened_file(path: Path, trusted: bool = False) -> Generator[HDF5File | NetCD
 def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> Json:
     """The description of a file. If it has no groups, variables with draws at the root are its posterior.
 
-    `az.extract(fit)` and `fit.posterior` are saved without groups.
+    `az.extract(fit)` and `fit.posterior` are saved without groups. Julia's MCMCChains names its groups otherwise, and
+    writes arrays `(chains, draws)` without names of dimensions.
     """
     result = file.describe(groups)
-    if result["groups"]:
+    names = result["groups"]
+    if {*_OF_MCMCCHAINS} <= {*names} and "posterior" not in names:
+        contents = {ours: _by_chain(file.describe_group(theirs)) for theirs, ours in _OF_MCMCCHAINS.items()}
+        others = [name for name in names if name not in _OF_MCMCCHAINS]
+        return {**result, "groups": [*contents, *others], "contents": {**result["contents"], **contents}}
+    if names:
         return result
     root = file.describe_group("/")
     dimensions = {d for variable in root["variables"].values() for d in variable["dimensions"]}
     if "sample" not in dimensions and not {"chain", "draw"} <= dimensions:
         return result
     return {**result, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
+
+
+def _by_chain(group: Json) -> Json:
+    """The description of a group whose arrays have no named dimensions, the first two of which are chain and draw."""
+    named = {
+        key: {**variable, "dimensions": ["chain", "draw", *variable["dimensions"][2:]]}
+        for key, variable in group["variables"].items()
+        if len(variable["shape"]) >= 2
+    }
+    return {**group, "variables": named}
 
 
 def _read_groups(path: Path, name: str, groups: list[str], root: Json, open_: "Callable[[str], xr.Dataset]") -> Draws:
@@ -195,6 +214,9 @@ def convert(posterior: "Group", stats: "Group | None", root: Mapping[str, object
             dims = ", ".join(map(str, variable.dims))
             raise BayesreconError(f"{name}: {key!r} has the dimensions ({dims}); chain and draw are needed")
     values = {key: _array(variable) for key, variable in variables.items()}
+    if any("[" in key for key in values):  # Julia writes every entry of a vector by itself
+        entries = {key: value for key, value in values.items() if value.ndim == 2}
+        values = {**{k: v for k, v in values.items() if k not in entries}, **assembled(entries)}
     attributes = {
         str(key): str(value)
         for attrs in (root, posterior.attrs)

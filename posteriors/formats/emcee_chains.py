@@ -19,7 +19,7 @@ from bayesrecon.untrusted.size_limits import check_declared
 NAME = "x"
 """The one parameter, a vector, that the columns of a chain without names are."""
 
-_CHAIN, _DENSITY, _ITERATION, _GROUP = "chain", "log_prob", "iteration", "mcmc"
+_CHAIN, _DENSITY, _BLOBS, _ITERATION, _GROUP = "chain", "log_prob", "blobs", "iteration", "mcmc"
 _NOTES = (
     Note(
         "emcee does not name parameters, so the columns of its chain are the vector x; "
@@ -96,23 +96,27 @@ def _contents(
     source: EmceeChains | Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     if not isinstance(source, Path):
-        result = from_named_draws(
-            read_emcee(source, name=name), "emcee", notes=_NOTES, entries=_blobs(source), sign="emcee"
-        )
-        return replace(result, variables=(*result.variables, *_densities(np.asarray(source.get_log_prob()))))
+        blobs, entries = _blobs(_BLOBS, source.get_blobs())
+        result = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, entries=entries, sign="emcee")
+        variables = *result.variables, *_densities(np.asarray(source.get_log_prob())), *blobs
+        return replace(result, variables=variables)
     with reading(source, "emcee's HDF5 file"), opened(HDF5File, source, trusted) as file:
         chain, density, arrays, attributes = _arrays(source, file, trusted)
-        inventory = file.inventory()
+        inventory, place = file.inventory(), f"{_GROUP}/{_BLOBS}"
+        if any(item[0] == place for item in inventory["found"]):  # of a type with fields or entries
+            arrays[_BLOBS] = file.read(place, (slice(None), slice(None)))
         others = [g for g in file.describe([])["groups"] if g != _GROUP]
         attributes = {f"{_GROUP}/{key}": value for key, value in attributes.items()}
     draws = _draws(chain, name or source.stem)
-    entries = [entry_of_item(*item) for item in inventory["found"]]
+    entries = [entry_of_item(*item) for item in inventory["found"] if item[0] != place]
+    blobs, others_of_blobs = _blobs(_BLOBS, arrays.pop(_BLOBS, None), len(chain))
     entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in arrays.items() if key != "accepted"]
+    entries += others_of_blobs
     entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
     unread = [Unread(*item) for item in inventory["unread"]]
     unread += [Unread(group, "a group that emcee did not write; it was not searched") for group in others]
     result = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread), sign=_DENSITY)
-    statistics = _densities(density)
+    statistics = *_densities(density), *blobs
     if (accepted := arrays.get("accepted")) is not None:
         statistics = (*statistics, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))
     return replace(result, variables=(*result.variables, *statistics), entries=tuple(entries))
@@ -125,14 +129,21 @@ def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
     return (Variable("sample_stats", _DENSITY, (), True, values.T.reshape(-1).astype(float)),)
 
 
-def _blobs(source: EmceeChains) -> tuple[Entry, ...]:
-    """The blobs, by field if they have any."""
-    blobs = source.get_blobs()
-    if blobs is None:
-        return ()
-    values = np.asarray(blobs)
-    fields = values.dtype.names or ("",)
-    return tuple(Entry(f"blobs/{f}".rstrip("/"), "array", values[f] if f else values) for f in fields)
+def _blobs(
+    name: str, blobs: np.ndarray | None, steps: int | None = None
+) -> tuple[tuple[Variable, ...], tuple[Entry, ...]]:
+    """Blobs `(steps, walkers, ...)`, what the log density returned for every draw, by field if they have any: those
+    that are numbers, and others."""
+    variables, entries = list[Variable](), list[Entry]()
+    if blobs is not None:
+        for field in blobs.dtype.names or ("",):
+            values, key = np.asarray(blobs[field] if field else blobs)[:steps], f"{name}/{field}".rstrip("/")
+            if values.ndim < 2 or not is_numeric(values.dtype):
+                entries.append(Entry(key, "array", values))
+                continue
+            rows = values.swapaxes(0, 1).reshape(-1, *values.shape[2:])
+            variables.append(Variable("posterior", key, values.shape[2:], True, rows))
+    return tuple(variables), tuple(entries)
 
 
 def _holds(source: object) -> bool:

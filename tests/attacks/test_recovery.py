@@ -378,3 +378,15 @@ def test_more_units_than_fit_into_memory(verb, monkeypatch):
     release = from_draws(values, load("kidscore_momiq"))
     with pytest.raises(BayesreconError, match=r"GiB of memory at once; (leave unit= out|supply fewer known rows)"):
         verb(release, known={"mom_iq": np.arange(300.0)}, unit="mom_iq")
+
+
+@pytest.mark.slow
+def test_a_column_that_may_be_the_intercept_is_named():
+    rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor", features=2, intercept=False)
+    x = np.c_[np.ones(100), rng.normal(3, 2, 100)]
+    coef = rng.multivariate_normal([1.0, 2.0], np.linalg.inv(x.T @ x), (2, 1000))
+    found = bayesrecon.recover({"coef": coef[:, :, None]}, model=model, total=100)
+    (note,) = (warning for warning in found.warnings if "column of ones" in warning)
+    assert note.startswith("x[1] may be")
+    product = found["mean(x[1]*x[2])"]
+    assert abs(product.estimate - x[:, 1].mean()) < 4 * product.se

@@ -123,6 +123,10 @@ BAD_INPUT = {
         model_file("raise ModuleNotFoundError(\"No module named 'pymc'\", name='pymc')"),
         r"No module named 'pymc'; pip install 'bayesrecon\[pymc\]'",
     ),
+    "model that imports within": (
+        model_file("def make():\n    raise ModuleNotFoundError(\"No module named 'pymc'\", name='pymc')"),
+        r"make\(\) failed: .*No module named 'pymc'; pip install 'bayesrecon\[",
+    ),
     "model file that exits": (model_file("raise SystemExit(0)"), "own.py cannot be imported: SystemExit"),
     "model without the function": (model_file("x = 1"), "own.py has no model or function make"),
     "model that is no function": (model_file("make = 1"), "cannot make a model of a int"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+import bayesrecon
 from bayesrecon.estimation.checks.chains import check_chains
 from bayesrecon.estimation.checks.check import CheckInput, nothing
 from bayesrecon.estimation.scored import ScoredDraws
@@ -113,3 +114,20 @@ def test_a_sorted_chain_is_told_by_what_it_is_sorted():
     sorted_by_one(x, None)
     (failure,) = failures(x)
     assert "sorted, which no sampler does: they stand in the order of a " in failure
+
+
+@pytest.mark.parametrize("verb", [bayesrecon.recover, bayesrecon.diagnose])
+def test_chains_far_apart_are_refused_before_anything_is_computed(verb):
+    rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    coef = rng.normal(2, 0.1, (4, 400, 1, 1)) + 20 * np.arange(4)[:, None, None, None]
+    draws = {"coef": coef, "intercept": rng.normal(1, 0.1, (4, 400, 1))}
+    with pytest.raises(bayesrecon.BayesreconError, match=r"R-hat of coef\[1,1\] is .*force=True"):
+        verb(draws, model=model)
+
+
+def test_force_shows_what_chains_far_apart_give():
+    rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    coef = rng.normal(2, 0.1, (4, 400, 1, 1)) + 20 * np.arange(4)[:, None, None, None]
+    found = bayesrecon.recover({"coef": coef, "intercept": rng.normal(1, 0.1, (4, 400, 1))}, model=model, force=True)
+    assert any("converged" in failure or "differ" in failure for failure in found.failures)
+    assert not any(row.verdict == "determined" for row in found)

@@ -220,3 +220,18 @@ def test_one_dimension_of_samples(tmp_path):
         found = read_contents(source)
         assert {v.name: v.values.shape for v in found.variables} == {"mu": (100,), "beta": (100, 3)}
         assert "posterior/chain" in found.coordinates
+
+
+def test_chains_of_julia_are_read(tmp_path):
+    import h5py
+
+    rng = np.random.default_rng(0)
+    values = {"a": rng.normal(size=(4, 50)), "b[1]": rng.normal(size=(4, 50)), "b[2]": rng.normal(size=(4, 50))}
+    with h5py.File(tmp_path / "chains.h5", "w") as file:
+        for name, column in values.items():
+            file[f"parameters/{name}"] = column
+        file["internals/lp"] = values["a"] ** 2
+    draws = read_draws(tmp_path / "chains.h5")
+    np.testing.assert_array_equal(draws.values["b"], np.stack([values["b[1]"], values["b[2]"]], axis=-1))
+    np.testing.assert_array_equal(draws.values["a"], values["a"])
+    np.testing.assert_array_equal(draws.log_density, values["a"] ** 2)

@@ -56,3 +56,21 @@ def test_steps_that_were_not_done_are_no_draws(sampler, tmp_path):
     with h5py.File(tmp_path / "chain.h5", "a") as file:
         file["mcmc"].attrs["iteration"] = 21
     refused("21 of 20 steps", read_draws, tmp_path / "chain.h5")
+
+
+@pytest.mark.parametrize("kind", [None, [("eta", float, (5,)), ("first", float)]])
+def test_blobs_are_values_of_every_draw(kind, tmp_path):
+    dose = np.random.default_rng(1).uniform(0, 5, 5)
+
+    def density(x):
+        blob = x[0] + x[1] * dose
+        return (-0.5 * np.sum(x**2), blob) if kind is None else (-0.5 * np.sum(x**2), blob, x[0])
+
+    backend = emcee.backends.HDFBackend(str(tmp_path / "chain.h5"))
+    sampler = emcee.EnsembleSampler(8, 2, density, backend=backend, blobs_dtype=kind)
+    sampler.run_mcmc(np.random.default_rng(0).normal(size=(8, 2)), 100)
+    for source in (sampler, tmp_path / "chain.h5"):
+        assert any("exact combination" in finding.title for finding in audit(source).findings)
+        (eta,) = (v for v in read_contents(source).variables if v.shape == (5,))
+        x = read_draws(source).values["x"].reshape(-1, 2)
+        np.testing.assert_allclose(eta.values, x[:, :1] + x[:, 1:] * dose)

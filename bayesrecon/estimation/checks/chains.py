@@ -26,6 +26,7 @@ _DRAWS = 2**14  # that are looked at
 _LEADING = 30  # coordinates whose products are compared
 _RANK = 1e-10  # of a covariance, below which a coordinate is a function of others
 _R_HAT = 1.01  # Vehtari et al. (2021); where chains are short its own scatter is allowed for
+_FAR = 1.1  # times that limit, from which draws are refused before anything is computed
 _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 _FIRST = 8  # draws of a beginning, of all chains together
 _SLOW = 25.0  # effective draws of a chain, below which less does not excuse a larger R-hat
@@ -37,15 +38,46 @@ _SAME = "are they all of the same posterior, and converged?"
 
 def check_chains(inputs: CheckInput) -> tuple[str, ...]:
     draws = inputs.draws
-    numbers, counts = np.unique(draws.chain, return_counts=True)
-    if counts.min() < _SHORTEST:
+    rows = _compared(draws.chain)
+    if not rows.size:
         return ()
     failure = _standstill(inputs.names, draws.theta, draws.chain)
     if failure is None:
-        step = max(1, min(len(draws.chain) // _DRAWS, int(counts.min()) // (4 * _SHORTEST)))
-        rows = np.concatenate([np.flatnonzero(draws.chain == c)[::step] for c in numbers])
         failure = _difference(inputs.names, draws.theta, draws.weights, draws.chain, rows)
     return () if failure is None else (failure,)
+
+
+def unconverged(
+    names: tuple[str, ...], theta: np.ndarray | Stored, weights: np.ndarray, chain: np.ndarray
+) -> str | None:
+    """A coordinate whose split R-hat is far beyond its limit, in words; seen in little time, before any score.
+
+    Values stand for their ranks: a few that lie far out raise the variance within chains as much as that between them.
+    """
+    rows = _compared(chain)
+    if not rows.size or np.ptp(weights) > 0:
+        return None
+    runs, found = Runs(chain[rows], weights[rows]), list[tuple[float, str]]()
+    for at, columns in column_blocks(theta):
+        values = columns[rows]
+        found.append(_unconverged(list(names[at]), values, chain[rows], runs.sizes(values), _functions_of(len(names))))
+    excess, words = max(found)
+    return words if excess > _FAR else None
+
+
+def _compared(chain: np.ndarray) -> np.ndarray:
+    """The draws that are looked at, chain by chain; none if a chain is too short."""
+    numbers, counts = np.unique(chain, return_counts=True)
+    if counts.min() < _SHORTEST:
+        return np.zeros(0, int)
+    step = max(1, min(len(chain) // _DRAWS, int(counts.min()) // (4 * _SHORTEST)))
+    return np.concatenate([np.flatnonzero(chain == c)[::step] for c in numbers])
+
+
+def _functions_of(d: int) -> int:
+    """The number of functions of d coordinates by which chains are compared."""
+    leading = min(d, _LEADING)
+    return 2 * d if d == 1 else 4 * d + leading * (leading + 1) // 2 + 1
 
 
 def _standstill(names: tuple[str, ...], theta: np.ndarray | Stored, chain: np.ndarray) -> str | None:
@@ -79,8 +111,7 @@ def _difference(
 ) -> str | None:
     """What differs between chains, or between their beginning and the rest."""
     weights, chain = weights[rows], chain[rows]
-    d, leading = len(names), min(len(names), _LEADING)
-    count = 2 * d if d == 1 else 4 * d + leading * (leading + 1) // 2 + 1
+    leading, count = min(len(names), _LEADING), _functions_of(len(names))
     runs = Runs(chain, weights)
     unconverged: list[tuple[float, str]] = []
     coupled = None

@@ -17,6 +17,7 @@ from bayesrecon.divergence.mean_embedding import Basis
 from bayesrecon.divergence.metric_view import OneRelease
 from bayesrecon.divergence.metrics import in_coordinates
 from bayesrecon.errors import BayesreconError, Note
+from bayesrecon.estimation.checks.chains import unconverged
 from bayesrecon.estimation.checks.check import CheckInput, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
@@ -50,6 +51,11 @@ class OfDraws(Kind):
         view = in_coordinates(counted_once(shuffled(normalised(release))), coordinates)
         refuse_kinks(view)
         return view
+
+    def unusable(self, release: Any) -> str | None:
+        return unconverged(
+            release.model.coordinates, as_rows(release.theta), np.asarray(release.weights), np.asarray(release.chain)
+        )
 
     def weighted(self, problem: Problem) -> Problem:
         release: Any = problem.release

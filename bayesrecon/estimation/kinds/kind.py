@@ -32,6 +32,10 @@ class Kind:
         """
         return in_coordinates(release, coordinates)
 
+    def unusable(self, release: Any) -> str | None:
+        """Why no check of release and model can pass, seen before anything is computed; None if nothing is seen."""
+        return None
+
     def weighted(self, problem: Any) -> Any:
         """The problem, solved again with the errors of its equations as weights."""
         return problem
