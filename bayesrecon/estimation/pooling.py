@@ -44,7 +44,7 @@ def pooled_rows(results: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
 
     >>> one, other = (Row("n", n, 3.0, n - 6, n + 6, 3.0, 1.0, "determined", 400) for n in (100.0, 104.0))
     >>> pooled_rows([[one], [other]])[0]
-    n: 102.0 ± 2.1, 95 % interval 97.8 to 106.2, determined
+    n: 102.0 ± 2.1, 95 % interval 97.7 to 106.3, determined
     """
     rows: dict[str, list[Row]] = {}
     for result in results:
