@@ -60,7 +60,7 @@ def unconverged(
     runs, found = Runs(chain[rows], weights[rows]), list[tuple[float, str]]()
     for at, columns in column_blocks(theta):
         values = columns[rows]
-        with np.errstate(over="ignore", invalid="ignore"):  # values too large for a variance are refused with the scores
+        with np.errstate(over="ignore", invalid="ignore"):  # values too large for a variance have no scores either
             sizes = runs.sizes(values)
             found.append(_unconverged(list(names[at]), values, chain[rows], sizes, _functions_of(len(names))))
     return max(((excess, words) for excess, words in found if excess > _FAR), default=(0.0, None))[1]
