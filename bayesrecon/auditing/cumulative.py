@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import cast
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 from scipy.special import chdtrc
 
 from bayesrecon.attacks.sidechannels.resolution import resolution
@@ -249,7 +249,7 @@ def _findings(
 
 def _is_exact(row: Row, asked: Asked) -> bool:
     """Whether a sampled count is known to the record."""
-    return bool(row.se) and cast(float, row.se) < asked.thresholds.exact_count
+    return bool(row.se) and row.se < asked.thresholds.exact_count
 
 
 def _number(row: Row) -> str:
@@ -348,7 +348,7 @@ def _have_common(one: _Output, other: _Output) -> bool:
     if first is None or second is None or first.shape[1] != second.shape[1]:
         return False
     tolerance = 1.01 * (one.steps + other.steps) + 1e-9 * first.std(axis=0) + 1e-300
-    near = cKDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
+    near = KDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
     return int(np.isfinite(near).sum()) > 1
 
 

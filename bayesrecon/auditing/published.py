@@ -50,7 +50,7 @@ def entry_of(
     found = [
         _determined(determined_by(one, asked)) | {"grams": list(map(_packed, grams[one.name]))} for one in released
     ]
-    table = _table(path, model, how, stated) if is_table(path) and len(released) == 1 else None
+    table = _table(path, model, how, stated) if is_table(str(path)) and len(released) == 1 else None
     return {"name": path.name, "kind": kind, **digests(path), "released": found, "table": table}
 
 

@@ -77,8 +77,9 @@ def _covariances(release: Release, rows: Mapping[str, Row]) -> Mapping[str, Limi
     contradict each other.
     """
     table, settings = getattr(release, "limits", None), release.about.settings
-    plain = isinstance(table, Coded) and table.kind == "ols" and not table.factors and settings["intercept"]
-    if not plain or settings.get("offset") or settings.get("fit_weights"):
+    if not isinstance(table, Coded) or table.kind != "ols" or table.factors or not settings["intercept"]:
+        return {}
+    if settings.get("offset") or settings.get("fit_weights"):
         return {}
     names, y, slopes = list(settings["covariates"]), settings["response"], table.coefficients[1:]
     known = {pair: limit for pair in product([*names, y], repeat=2) if (limit := _covariance(rows, *pair)) is not None}

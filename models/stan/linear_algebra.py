@@ -34,7 +34,7 @@ def cholesky(a: Array) -> Array:
             return np.linalg.cholesky(np.asarray(a, float))
         except np.linalg.LinAlgError:
             raise StanError("a matrix is not positive definite") from None
-    rows = np.arange(a.shape[0])
+    rows = jnp.arange(a.shape[0])
     if len(rows) > _SMALL:
         return jnp.linalg.cholesky(a)
 
@@ -55,4 +55,4 @@ def lower_solve(factor: Array, b: Array) -> jax.Array:
         solution = rest[j] / factor[j, j]
         return rest - jnp.multiply.outer(factor[:, j], solution), solution
 
-    return jax.lax.scan(step, b, np.arange(len(factor)))[1] if len(factor) else b
+    return jax.lax.scan(step, b, jnp.arange(len(factor)))[1] if len(factor) else b

@@ -154,7 +154,7 @@ def _show_record(result: "DeletedRecord") -> "Iterable[RenderableType]":
     evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
     frame = result.to_dataframe()
     heads = {"estimate": ("estimate", 5), "se": ("std. error", 2), "other": ("other label or sign", 5)}
-    shown = {name: head for name, head in heads.items() if name in frame and frame[name].notna().any()}
+    shown = {name: head for name, head in heads.items() if name in frame and frame[name].notna().to_numpy().any()}
     rows = (
         (str(name), *(number(row[column], digits) for column, (_, digits) in shown.items()))
         for name, row in frame.to_dict("index").items()

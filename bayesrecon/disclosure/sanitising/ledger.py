@@ -317,7 +317,7 @@ class Ledger:
         is_new = "sha256" not in known
         known.update(entry)
         self._file.write()
-        return known["id"], is_new
+        return str(known["id"]), is_new
 
     def withdraw(self, account: str, number: str) -> Json:
         """Mark what was published as withdrawn. It stays in the ledger, because it is known.
