@@ -173,6 +173,7 @@ def test_an_additive_model_is_read_as_the_table_of_its_fit_without_a_penalty(nam
     assert squares == pytest.approx(PATIENTS["pressure"] @ PATIENTS["pressure"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_counts_of_an_additive_model_are_those_of_its_records():
     """Its residual degrees of freedom and its rank do not add up to them."""
     told = [i.estimate for f in looked("gam-stripped.rds") for i in f.evidence if i.name == "n"]
