@@ -227,7 +227,8 @@ The posterior presumes no law of the covariate. It does presume that the range h
 ## Beside published methods
 
 The same records, n public, a record replaced. *Totals with Laplace noise* is the posterior of Bernstein and Sheldon
-(2019), whose likelihood knows the noise and takes the covariate as normal; it spends epsilon alone, without a delta.
+(2019), whose likelihood knows the noise and takes the covariate as normal, as it is here; it spends epsilon alone,
+without a delta. So it is narrower. Ours presumes no law of the covariate.
 *Noisy ratio* is NoisyStats of Alabi et al. (2022), a point estimate, without a delta as well. The error is the median
 of the absolute errors of the slope, the width that of its 95 % interval, and the last column the 99 % interval of the
 share that holds the slope.
