@@ -198,6 +198,12 @@ def page(rows: dict[str, Any]) -> str:
     main = {name: row for name, row in cells.items() if name.startswith("n ")}
     hits, sets = sum(sum(row["hits"]) for row in main.values()), sum(3 * row["sets"] for row in main.values())
     table = "\n".join(line_of(*item) for item in main.items())
+    longer = len({row["sets"] for row in main.values()}) > 1
+    continued = (
+        " A cell with more sets was continued\nbecause its interval after the first ones did not hold 95 %."
+        if longer
+        else ""
+    )
     others = "\n".join(line_of(*item) for name, item in ((k, (k, v)) for k, v in cells.items()) if name not in main)
     is_measured = any(name.startswith("clipped") for name in cells)
     clipped = (
@@ -213,7 +219,7 @@ Coverage of 95 % intervals in per cent, and the median width of the slope's inte
 {head}
 {table}
 
-Together, {100 * hits / max(sets, 1):.1f} % of {sets} intervals hold their parameter.
+Together, {100 * hits / max(sets, 1):.1f} % of {sets} intervals hold their parameter.{continued}
 
 ![One posterior without a guarantee and three with one](guarantee.png)
 
