@@ -15,6 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -178,10 +179,12 @@ def _default_folder() -> Path:
     return cache_folder() / "compiled" / "_".join([*parts, sys.platform, platform.machine(), _processor()])
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {"bayesrecon": __version__, "jax": version("jax"), "jaxlib": version("jaxlib")}
 
 
+@cache
 def _processor() -> str:
     """A name for the instruction set of the processor, since machines that share a home folder may differ in it."""
     try:
