@@ -60,7 +60,7 @@ _REMEDIES = (Remedy("publish it on other records, or without what is new", leave
 
 
 def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -> Determined:
-    """What draws determine, with some of them.
+    """What draws determine, and their first columns, by which copies of the same draws are recognised.
 
     Args:
         draws: as they are in the file, with its attributes.
@@ -286,8 +286,11 @@ def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], li
 
 
 def _one_of(alike: Sequence[_Output]) -> Iterable[Row]:
-    """The statistics of outputs with common errors: of the same measure their mean, with its error once, and of others
-    those of the most draws."""
+    """The statistics of outputs with common errors.
+
+    Outputs with the same measure added are averaged, and the error of the measure counts once. Of others, the output
+    with the largest effective sample size stands for all.
+    """
     worths = [o.by.worth for o in alike if o.by.worth is not None]
     if len(alike) > 1 and len(worths) == len(alike) and not _shown_twice(alike):
         return [_with_measure(row, min(worths)) for row in pooled_rows(o.by.rows for o in alike)]
@@ -306,8 +309,9 @@ def _shown_twice(alike: Sequence[_Output]) -> bool:
 def _with_common_errors(group: Sequence[_Output]) -> list[list[_Output]]:
     """The outputs, together with those that may have the same errors.
 
-    Draws are independent of draws that are others. What was computed from draws, such as a table of them, does not tell
-    of which. Draws of data with the same measure added differ by their own errors alone (chi squared).
+    Different draws have independent errors. A table computed from draws does not say from which, so it may share the
+    errors of any. Draws from data with the same measure added differ by their Monte Carlo errors alone, which a
+    chi-squared test examines.
     """
     found = list[list[_Output]]()
     for one in group:
