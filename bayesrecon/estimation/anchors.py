@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import gammaincinv
 
-from bayesrecon.domains import Field, Records
+from bayesrecon.domains import Domain, Field, Records
 from bayesrecon.errors import BayesreconError
 
 _MOST_ROUNDS, _BATCH = 60, 512  # of draws, and records of each, before a distribution of unusable records is refused
@@ -123,13 +123,24 @@ class Reference:
         chosen &= np.all([(np.abs(v.reshape(count, -1)) < _LARGEST).all(axis=1) for v in predicted.values()], axis=0)
         return {k: np.where(chosen.reshape(-1, *(1,) * (v.ndim - 1)), predicted[k], v) for k, v in records.items()}
 
-    def _combinations(self, rng: np.random.Generator, size: int) -> Records:
-        """Fields with finitely many values, every combination equally often: none is left out by chance."""
-        finite = {
+    @property
+    def combinations(self) -> int:
+        """The number of different records, of which every one is drawn equally often; 0 if there is no end of them."""
+        finite = self._finite
+        endless = self.known or self.source is not None or len(finite) < max(2, len(self.fields))
+        return 0 if endless else math.prod(len(domain.levels) for domain in finite.values())
+
+    @property
+    def _finite(self) -> dict[str, Domain]:
+        return {
             k: f.domain
             for k, f in self.fields.items()
             if f.domain.kind == "levels" and not f.shape and k not in self.known
         }
+
+    def _combinations(self, rng: np.random.Generator, size: int) -> Records:
+        """Fields with finitely many values, every combination equally often: none is left out by chance."""
+        finite = self._finite
         counts = [len(domain.levels) for domain in finite.values()]
         cells = math.prod(counts)
         if len(counts) < 2 or cells > size:

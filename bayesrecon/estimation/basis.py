@@ -19,6 +19,8 @@ are decomposed in any case."""
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
 _ROWS_PER_RECORD_LIMIT = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
+_FEW_COMBINATIONS = 4  # combinations of values for each such record, up to which all are decomposed at once
+_REPEATED = 16  # records beyond all combinations, which show that their spectrum ends
 MANY_GROUPS = 1024  # of them, from which groups are looked at one by one first: they share hardly any features
 _ATOMS = 64  # at which a group's records are told apart: each has a few features, of one row an atom and coordinate
 _MISSED_SHARE = 1e-6  # share of a fresh record's scores from which a feature of it was missed
@@ -54,6 +56,9 @@ def find_basis(
     groups = per_level(reference)
     pool = first_pool(expected, groups)
     largest_pool = law.largest_pool(max(reference.most, groups), available)
+    every = reference.combinations + _REPEATED if reference.combinations else 2 * largest_pool + 1
+    if every <= min(2 * largest_pool, max(pool, _FEW_COMBINATIONS * groups)):  # all there are: none is missed
+        pool = every
     if finite and groups > MANY_GROUPS:
         separated = separated_basis(embedding, reference.draw(rng, 2 * groups), expected)
         if separated is not None:
@@ -73,7 +78,7 @@ def find_basis(
         incomplete = incomplete or (pool < max(groups, LARGER_POOL) and spectrum.rank < expected)
         pool_is_largest = pool >= largest_pool
         if pool_is_largest or not incomplete:
-            count = law.validation_records(pool if expected else max(pool, _FRESH))
+            count = 0 if pool >= every else law.validation_records(pool if expected else max(pool, _FRESH))
             fresh = reference.draw(rng, count) if spectrum.gap and count else {}
             if not fresh or spectrum.rank == len(columns) or _span(columns[:, pivots], columns_of(fresh)):
                 break
