@@ -88,6 +88,7 @@ def offending(paths, found):
     return {named(path): names for path in paths if (names := list(found(path)))}
 
 
+@pytest.mark.slow
 def test_the_core_loads_nothing_heavy_at_import():
     def heavy(path):
         return (name for name in imported(at_import(tree(path).body)) if inside(name, HEAVY))
@@ -296,6 +297,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert python(f"import sys, bayesrecon; print([m for m in {heavy} if m in sys.modules])") == "[]"
 
 
+@pytest.mark.slow
 def test_what_importing_leaves_alone(tmp_path):
     """No array on a device, no drawing that nobody asked for, and modules of the user's own that have our names."""
     for name in ("models", "posteriors"):
@@ -315,6 +317,7 @@ def test_what_importing_leaves_alone(tmp_path):
     assert python(code, cwd=tmp_path) == "0 0 False\nTrue True"
 
 
+@pytest.mark.slow
 def test_importing_costs_little_more_than_jax():
     """Processor time of one import after the other in one process, which loads nothing heavy, in units of JAX's own
     import, so that the processor does not matter; a busy machine gets three tries."""
@@ -384,6 +387,7 @@ def test_nothing_is_traced_or_compiled_twice(counted, compiled):
     assert numbers(other) != numbers(first)
 
 
+@pytest.mark.slow
 def test_the_users_precision_neither_matters_nor_changes(counted):
     one, _, _ = counted
     before = jax.config.jax_enable_x64

@@ -164,12 +164,14 @@ def test_a_folder_that_cannot_be_used_is_refused_when_asked_for(monkeypatch, tmp
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 def test_it_can_be_asked_for_before_jax_is_imported(tmp_path):
     folder = tmp_path / "programs"
     assert said(python(CALLED.format(before="", after=""), folder))[0] == "0.0"
     assert folder.is_dir()
 
 
+@pytest.mark.slow
 def test_after_jax_is_imported_it_keeps_what_jax_is_set_to_keep(tmp_path):
     before = "import jax; jax.jit(lambda x: x + 1)(1.0)"
     after = 'jax.config.update("jax_persistent_cache_min_compile_time_secs", 0); jax.jit(lambda x: x + 2)(1.0)'

@@ -62,20 +62,28 @@ TESTS = {
 
 # They train, sample or play for a second or more.
 LONG = {
+    "bayesrecon.attacks.deletion.difference.Difference",
+    "bayesrecon.attacks.deletion.hrec.reconstruct_general",
+    "bayesrecon.attacks.deletion.inversion.invert_embedding",
     "bayesrecon.attacks.outputs.decoder.train_decoder",
     "bayesrecon.attacks.reconstruction.reconstruct",
     "bayesrecon.auditing.fit_findings.attack_fit",
     "bayesrecon.disclosure.bounds.bound",
+    "bayesrecon.disclosure.diagnosis.diagnose",
     "bayesrecon.disclosure.planner.plan",
     "bayesrecon.disclosure.sanitising.sanitise.sanitise",
     "bayesrecon.games.compliance.ComplianceGame",
     "bayesrecon.games.inference.MembershipGame",
     "bayesrecon.games.vicious.detection.detection_scores",
     "bayesrecon.games.vicious.network.train",
+    "bayesrecon.plots.diagnosis.plot_diagnosis",
     "bayesrecon.plots.reconstruction.plot_reconstruction",
     "bayesrecon.plots.reconstruction.plot_traces",
+    "bayesrecon.plots.recovery_summary.plot_summary",
     "bayesrecon.posteriors.approximated.approximations.evaluated",
+    "bayesrecon.posteriors.approximated.approximations.from_log_density",
     "bayesrecon.posteriors.approximated.guides.from_guide",
+    "bayesrecon.posteriors.fitting.nuts.newton_step_without",
 }
 
 

@@ -96,6 +96,7 @@ def test_threads_give_the_same_numbers(release, small, embeddings):
         check(passes(release, embeddings), alone)
 
 
+@pytest.mark.slow
 def test_a_verb_gives_the_same_statistics(release, small):
     alone = bayesrecon.recover(release, force=True)
     with ThreadPoolExecutor(3) as pool, using(pool):

@@ -91,6 +91,7 @@ def test_page_on_audits(block):
     assert printed == "high - posterior/age is the same in every draw\n"
 
 
+@pytest.mark.slow
 def test_page_on_deletions(block):
     found, printed = block("HRec(")
     numbers = np.array([float(x) for x in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", printed)])

@@ -91,6 +91,7 @@ def test_what_a_kind_is_called_is_its_own():
     assert len({kind.what for kind in released.KINDS}) == len(released.KINDS) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Approximation, Summary, OptimisedFit, VariationalOptimum], ids=lambda k: k.__name__)
 def test_the_number_of_records_of_every_approximation(kind):
     """A normal law with known variance: its mean and variance tell how many numbers there were, and their mean."""

@@ -17,6 +17,7 @@ def program(monkeypatch):
     return compiled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "left"), [(2.0, 0), (float("inf"), 1)])
 def test_programs_are_dropped_where_they_take_most_of_what_is_allowed(program, monkeypatch, limit, left):
     monkeypatch.setattr(mappings, "used", lambda: 2)
@@ -26,6 +27,7 @@ def test_programs_are_dropped_where_they_take_most_of_what_is_allowed(program, m
     assert program(1.0) == 2.0
 
 
+@pytest.mark.slow
 def test_every_verb_makes_room(program, monkeypatch):
     monkeypatch.setattr(mappings, "used", lambda: 2)
     monkeypatch.setattr(mappings, "allowed", lambda: 2.0)

@@ -54,6 +54,7 @@ def test_a_difference_by_chance_is_one_that_sampling_errors_of_both_explain():
     assert not by_chance((0.913, 0.894, 0.930), 99.8, 1000)
 
 
+@pytest.mark.slow
 def test_other_figures_make_another_page():
     held = papers.page(cells())
     measured = [i for i, cell in enumerate(cells()) if state(cell) in ("agrees", "differs")]

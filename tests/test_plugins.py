@@ -66,6 +66,7 @@ def tabbed(path):
     return values
 
 
+@pytest.mark.slow
 def test_what_a_package_adds_is_in_use(installed, tmp_path, run):
     installed(FILES, POINTS)
     values = tabbed(tmp_path / "draws.tsv")

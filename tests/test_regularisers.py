@@ -12,6 +12,7 @@ from bayesrecon.regularisers import Box, TotalVariation, described
 ONE = np.ones(1)
 
 
+@pytest.mark.slow
 def test_total_variation_is_the_length_of_edges():
     """An edge of height h across a whole image, for any orientation and split over colours."""
     image = np.zeros((4, 8))

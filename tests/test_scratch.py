@@ -40,6 +40,7 @@ def left(folder):
     return [path for path in folder.iterdir() if path.suffix == ".h5"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_process_that_is_asked_to_end_leaves_nothing(tmp_path):
     assert ended(tmp_path, signal.SIGTERM) == 128 + signal.SIGTERM

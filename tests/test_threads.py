@@ -80,6 +80,7 @@ def test_libraries_are_looked_for_once(monkeypatch):
     assert len(made) == 1
 
 
+@pytest.mark.slow
 def test_a_verb_solves_on_one(three, monkeypatch):
     seen, plain = [], solve.solution
 

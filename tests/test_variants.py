@@ -19,6 +19,7 @@ def test_the_small_part(name):
     assert "Not run yet." in shown
 
 
+@pytest.mark.slow
 def test_the_informed_adversary_stays_below_its_bound():
     from bayesrecon.disclosure.robustness import reconstruction_bound
 

@@ -146,6 +146,7 @@ def fit(rows, columns=(0, 1)):
     return sm.OLS(pd.Series(Y[rows], design.index, name="y"), design).fit()
 
 
+@pytest.mark.slow
 def test_a_table_and_a_fit_of_a_library_are_compared_on_what_they_share():
     audit = bayesrecon.audit([table(ALL)[0], fit(FIRST_GONE)], "ols", domain={"age": (0, 120)}, remedies=False)
     finding = found(audit)

@@ -163,6 +163,7 @@ def test_records_stay_in_their_domain(small):
     assert found.relative_gap < 1e-6
 
 
+@pytest.mark.slow
 def test_a_regulariser_chooses_among_equals(small):
     """Many measures have the smallest divergence; a penalty picks the one it likes, at next to no cost."""
     _, release = small
@@ -178,6 +179,7 @@ def test_a_regulariser_chooses_among_equals(small):
     assert abs(third(**vars(plain.pseudo)) - 300) > 100
 
 
+@pytest.mark.slow
 def test_a_given_start(small):
     data, release = small
     start = PseudoData(np.ones(60), data)

@@ -65,6 +65,7 @@ def test_anchors_do_not_matter(regression, seed):
     same(bayesrecon.recover(release), bayesrecon.recover(release, key=seed), 1e-7)
 
 
+@pytest.mark.slow
 def test_keys_are_integers_or_jax_keys(regression):
     _, release = regression
     same(bayesrecon.recover(release), bayesrecon.recover(release, key=jax.random.key(5)), 1e-7)
@@ -143,6 +144,7 @@ def test_a_trained_parameter_is_a_release_of_one_atom():
         assert row.visibility > 0.999999
 
 
+@pytest.mark.slow
 def test_known_total_is_exact_and_sharpens_the_rest(regression):
     data, release = regression
     free, told = bayesrecon.recover(release), bayesrecon.recover(release, total=60)
@@ -155,6 +157,7 @@ def test_known_total_is_exact_and_sharpens_the_rest(regression):
     assert told["var(x[1])"].se < free["var(x[1])"].se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [None, 60, 600])
 @pytest.mark.parametrize("row_by_row", [False, True])
 def test_a_stated_number_of_records_that_contradicts_the_draws(regression, row_by_row, rows):

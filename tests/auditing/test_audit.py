@@ -46,6 +46,7 @@ def test_without_data_nothing_is_scored(everything):
     assert all(item.truth is None for f in found for item in f.evidence)
 
 
+@pytest.mark.slow
 def test_the_data_do_not_change_the_attack(everything, full):
     """Wrong private data score differently; what was recovered is the same to the last bit."""
     wrong = {k: v + 100 for k, v in DATA.items()}
@@ -133,6 +134,7 @@ def test_thresholds_decide(everything):
     assert found["log-density"].title == "log densities give statistics of the data"
 
 
+@pytest.mark.slow
 def test_log_densities_of_another_model_are_a_warning(everything):
     rng = np.random.default_rng(0)
     wrong = {**DRAWS, "__log_density__": everything["__log_density__"] + np.round(rng.normal(size=(2, 300)), 3)}
@@ -182,6 +184,7 @@ def test_what_is_held_is_as_severe_with_a_model_as_without(everything, full):
     assert "not run: draws: no model was given; pass the model: --model" in repr(bare)
 
 
+@pytest.mark.slow
 def test_log_densities_under_another_name_are_attacked(everything):
     """As nutpie writes them, and as R exports them among the draws."""
     density = everything["__log_density__"]

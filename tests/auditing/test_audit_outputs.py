@@ -75,6 +75,7 @@ def test_what_is_packed_non_linearly_is_seen_by_its_decoder_alone():
     assert found.severity == "high"
 
 
+@pytest.mark.slow
 def test_the_report_is_escaped(found, tmp_path):
     named = bayesrecon.audit_outputs(linear, PUBLIC[:300], name="<script>alert(1)</script>")
     page = named.save_report(tmp_path / "report.html").read_text()
@@ -95,6 +96,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_is_one_line(name):
     changes, message = REFUSED[name]

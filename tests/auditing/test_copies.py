@@ -99,6 +99,7 @@ def drawn(**arrays):
     return {f.where: f for f in bayesrecon.audit(shaped, rows="draws", remedies=False) if f.kind != "draws"}
 
 
+@pytest.mark.slow
 def test_functions_of_the_draws_are_records_where_their_gradients_differ():
     """No list of links: also of two parameters at once, and one scalar for each record."""
     rng = np.random.default_rng(1)

@@ -50,6 +50,16 @@ DEAR = {
     ("honest", "nc: pointwise terms as sample_stats/ll_i"),
     ("honest", "nc: labels of records: patients"),
     ("malice", "nc: names of arrays carry values"),
+    ("honest", "nc: Deterministic: logit"),
+    ("honest", "nc: Deterministic: residuals"),
+    ("honest", "nc: data groups of a nested study"),
+    ("honest", "nc: effects by patient number"),
+    ("honest", "nc: gradients under another name"),
+    ("honest", "nc: log density as sample_stats/deviance"),
+    ("honest", "nc: log density as sample_stats/target_log_prob"),
+    ("honest", "nc: sample_stats, the same in all draws: one-hot"),
+    ("honest", "zarr: copied metadata of a group that was deleted"),
+    ("malice", "nc: diverging runs through bits"),
 }
 HARMLESS = [
     "nothing", "50 states", "years", "units", "predictions on a grid", "centred effects", "statistics of PyMC",
@@ -69,6 +79,7 @@ def test_what_is_hidden_is_not_cleared(name, tmp_path):
         assert not found.advice.startswith(CLEARED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_harmless_file_raises_no_alarm(name, tmp_path):
     path = BY_ID["harmless", f"nc: {name}"].make(tmp_path)

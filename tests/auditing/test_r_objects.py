@@ -70,6 +70,7 @@ def test_rows_are_found_where_they_are(name, places):
     assert set(places) <= high(name)
 
 
+@pytest.mark.slow
 def test_the_design_and_the_response_come_back_from_factors_and_effects():
     """After what butcher takes away."""
     np.testing.assert_allclose(column("lm-axed.rds", "age"), PATIENTS["age"], atol=1e-9)
@@ -77,6 +78,7 @@ def test_the_design_and_the_response_come_back_from_factors_and_effects():
     np.testing.assert_allclose(column("lm-axed.rds", "the response"), PATIENTS["pressure"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_single_covariate_comes_back_from_predictors():
     np.testing.assert_allclose(column("glm_logit.rds", "age"), PATIENTS["age"], atol=1e-8)
 
@@ -361,6 +363,7 @@ def test_a_stanfit_is_attacked_as_what_it_is_with_no_other_argument():
     assert values["mean(pressure)"] == pytest.approx(PATIENTS["pressure"].mean(), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_default_priors_show_the_median_of_the_response():
     (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and not f.evidence)
     shown = float(re.search(r"\((\d+\.\d)\)", with_values(told.title))[1])

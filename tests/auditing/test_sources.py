@@ -79,6 +79,7 @@ def test_progress_never_goes_back(folder):
     assert 0 <= told_of[0] < told_of[-1] <= 1
 
 
+@pytest.mark.slow
 def test_without_a_model_no_library_for_models_is_loaded(folder):
     code = (
         "import sys; from bayesrecon.cli.main import main\n"

@@ -60,6 +60,7 @@ def test_exit_codes(run, tmp_path, everything):
     assert json.loads(both.out)["name"] == "clean.npz, posterior.nc"
 
 
+@pytest.mark.slow
 def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):
     """A netCDF file with `lp` and `energy`, and CmdStan's `lp__`: findings, a verdict and an exit code."""
     rng = np.random.default_rng(0)

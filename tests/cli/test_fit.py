@@ -87,6 +87,7 @@ def test_a_stan_program_is_fitted(run, sampler, tmp_path):
         assert float(shown[2]) == pytest.approx(np.mean(file["posterior/s"]), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_fit_and_recover_with_a_program_of_ones_own(run, sampler):
     Path("own.py").write_text(PROGRAM)
     pd.DataFrame({"y": np.random.default_rng(0).normal(3, 1, 50)}).to_csv("data.csv", index=False)

@@ -30,6 +30,7 @@ def test_games_are_listed(run):
         assert all(name in shown.out for name in names)
 
 
+@pytest.mark.slow
 def test_a_named_game_is_played_and_resumed(run, tmp_path):
     play = ("game", "diabetes-linear", "--rounds", 30, "--seed", 4, "--adversary", "exm", "--adversary", "ins")
     found = document(run(*play, "--json", "--folder", "rounds", "-o", "g.npz", "--plot", "g.png"))
@@ -49,6 +50,7 @@ def test_a_named_game_is_played_and_resumed(run, tmp_path):
     one_line(run("game", "diabetes-linear", "--rounds", 30, "--folder", "rounds"), "contains rounds of another game")
 
 
+@pytest.mark.slow
 def test_which_of_my_customers_was_deleted(run, customers):
     found = document(run("game", customers, "--response", "churned", "--rounds", 40, "--workers", 1, "--json"))
     assert found["data"] == "customers"
@@ -60,6 +62,7 @@ def test_which_of_my_customers_was_deleted(run, customers):
     assert found["adversaries"][0]["sees"] == "parameters"
 
 
+@pytest.mark.slow
 def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, monkeypatch):
     from bayesrecon.games import OutputPerturbation
 

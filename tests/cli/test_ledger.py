@@ -44,6 +44,7 @@ def test_a_table_is_judged_by_what_was_published_before(there, run):
     assert any("knows no release of account x; its accounts: trial" in line for line in elsewhere["warnings"])
 
 
+@pytest.mark.slow
 def test_a_table_says_with_the_earlier_ones_what_all_of_them_determine(there, run):
     """The earlier table is kept as it is, with its options: the same is found as in an audit of both at once."""
     path, book = there

@@ -126,6 +126,7 @@ def test_diverged_is_still_json(database, reconstruct, tmp_path):
     assert json.loads(out.read_text()) == found
 
 
+@pytest.mark.slow
 def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch, tmp_path):
     def stop(*arguments, **options):
         raise KeyboardInterrupt

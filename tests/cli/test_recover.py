@@ -48,6 +48,7 @@ def test_last_draws(run, database):
     assert without_time(found) == without_time(expected.to_dict())
 
 
+@pytest.mark.slow
 def test_weights_of_another_name(run, tmp_path):
     rng = np.random.default_rng(0)
     weight = rng.gamma(1, 1, 400)
@@ -73,6 +74,7 @@ def test_another_metric_or_other_coordinates(run, database, option, value):
     assert statistics(found)["n"]["estimate"] != statistics(default)["n"]["estimate"]
 
 
+@pytest.mark.slow
 def test_numbers_are_null_where_nothing_is_determined(run, database):
     found = document(run("recover", "sblrc-blr", "--draws", 1000, "--json"))
     verdicts = {name: row["verdict"] for name, row in statistics(found).items()}

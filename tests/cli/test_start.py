@@ -29,6 +29,7 @@ for command in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_help_loads_neither_jax_nor_numpy():
     commands = sorted(SHOWN)
     done = subprocess.run([sys.executable, "-c", HELP, *commands], capture_output=True, text=True)

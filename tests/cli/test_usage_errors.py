@@ -41,6 +41,7 @@ def test_completion_is_offered_once(run):
         assert "completion" not in run(command, "--help").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -66,6 +67,7 @@ def draws(tmp_path):
 OWN = "\n\n\nmodel = make()\n"
 
 
+@pytest.mark.slow
 def test_a_file_with_one_model_needs_no_name(run, tmp_path):
     mu = np.random.default_rng(0).normal(3, 0.1, (2, 200))
     np.savez(tmp_path / "mu.npz", mu=mu)
@@ -150,6 +152,7 @@ def test_what_long_work_says_is_an_action(regression):
     assert all(label.split()[0].endswith("ing") for label in said - {"done"}), said
 
 
+@pytest.mark.slow
 def test_a_report_needs_no_extra():
     """jinja2 comes with the package: an audit of minutes must not end without its page."""
     from importlib.metadata import requires

@@ -208,6 +208,7 @@ def test_pickles_are_refused_with_the_remedy(tmp_path, name):
     refused(r"consists of pickles.*get the binary version \(cifar-10-binary.tar.gz\)", cifar10, tmp_path, "test")
 
 
+@pytest.mark.slow
 def test_bombs_are_refused_before_they_unpack(tmp_path):
     plain(tmp_path / ANSWERS[0], ANSWERS[1])
     zeros = gzip.compress(bytes(2**24))

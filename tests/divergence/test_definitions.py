@@ -22,6 +22,7 @@ def gradients(small):
         return np.asarray(jax.vmap(over_records, in_axes=(0, None))(np.asarray(small[1].theta), ANYBODY))
 
 
+@pytest.mark.slow
 def test_scores_are_gradients_in_the_metric(small, gradients):
     _, release = small
     assert phi(release, ANYBODY, metric="identity") == pytest.approx(gradients, rel=1e-10)

@@ -18,6 +18,7 @@ def recovered(family, covariates, key):
 
 
 @pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.usefixtures("optimised")
 def test_the_number_of_records_is_not_underestimated():
     """Three sets of 200 to 1,000 records with 1,000 draws. Intervals are wide by what is not seen: a mean error beyond

@@ -131,8 +131,7 @@ def test_nothing_is_determined_from_draws_that_were_handled(how, regression):
     assert found["n"].estimate is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["clipped", "trimmed"])
+@pytest.mark.parametrize("how", slow_then_large("clipped", "trimmed"))
 def test_19_in_20_are_caught(how):
     """Of 30 releases of 4,000 draws with 1 % at either end; three that pass have a probability of 19 % at 95 % caught,
     and five of 1.6 %."""

@@ -67,6 +67,7 @@ def test_rows_are_the_same(draws, options, without):
             assert getattr(row, name) == expected, (row.name, name)
 
 
+@pytest.mark.slow
 def test_pseudo_data_have_the_totals(without):
     release, totals = regression(1000), []
     for found in (bayesrecon.recover(release).pseudo, without(lambda: bayesrecon.recover(release)).pseudo):
@@ -116,6 +117,7 @@ def test_halves_of_the_draws_are_the_same(without):
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-8 * np.abs(other.scores).max())
 
 
+@pytest.mark.slow
 def test_diagnosis_is_the_same(without):
     release = regression(1000)
     found, other = bayesrecon.diagnose(release), without(lambda: bayesrecon.diagnose(release))

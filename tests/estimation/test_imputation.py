@@ -51,6 +51,7 @@ def test_two_digits_tell_the_data_within_errors(printed):
     assert found["n"].se > 1.1 * exact["n"].se  # what the digits told is lost
 
 
+@pytest.mark.slow
 def test_draws_stay_in_their_cells(printed):
     _, release = printed
     with x64():

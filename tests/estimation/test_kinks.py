@@ -72,6 +72,7 @@ KINKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(KINKED, ["rectifier"]))
 def test_a_score_that_jumps_is_refused_by_name(name):
     made, what = KINKED[name]

@@ -76,6 +76,7 @@ def test_units_far_from_one_are_found_whatever_the_seed(database):
     assert all(n.verdict == "determined" for n in found)
 
 
+@pytest.mark.slow
 def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypatch):
     monkeypatch.setattr(locate, "PASSES", 1)
     for module in (basis, solve):

@@ -58,6 +58,7 @@ def test_counts_and_means_rest_on_the_shape_of_positive_responses():
         assert row.se > 0
 
 
+@pytest.mark.slow
 def test_the_interval_of_n_includes_heavier_tails_of_a_normal_regression():
     rng = np.random.default_rng(3)
     y = rng.normal(size=RECORDS)

@@ -25,6 +25,7 @@ KIDIQ_POSTERIORS = [
 ]
 
 
+@pytest.mark.slow
 def test_halves_pool_to_the_whole(kidiq):
     whole = bayesrecon.recover(kidiq)
     numbers = np.unique(np.asarray(kidiq.chain))
@@ -40,6 +41,7 @@ def test_halves_pool_to_the_whole(kidiq):
         assert other.lower < other.estimate < other.upper
 
 
+@pytest.mark.slow
 def test_targets_add(kidiq):
     """In one fixed metric, the sum of the embeddings of two parts of a file is the embedding of the file."""
     numbers = np.unique(np.asarray(kidiq.chain))
@@ -75,6 +77,7 @@ def test_releases_determine_together_what_neither_does_alone():
     assert abs(both.estimate - (data["a"] + data["b"]).sum()) < 4.5 * both.se
 
 
+@pytest.mark.slow
 def test_releases_of_different_data_contradict_each_other():
     rng, model = np.random.default_rng(1), normal_mean_model()
     releases = [from_draws(sample_normal_mean(rng.normal(2, 1, n), 2000, rng), model) for n in (50, 500)]

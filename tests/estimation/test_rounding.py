@@ -105,6 +105,7 @@ def test_values_are_rounded_where_they_were_printed(exact):
         assert found.correctable
 
 
+@pytest.mark.slow
 def test_exact_draws_take_the_path_they_took(exact, monkeypatch):
     release = regression(exact[1])
     assert rounding_of(release, 2000) is None

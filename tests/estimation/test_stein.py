@@ -26,6 +26,7 @@ def test_good_draws_raise_no_warning(regression):
     assert bayesrecon.recover(regression[1]).failures == ()
 
 
+@pytest.mark.slow
 def test_gaussian_approximation_is_noticed():
     rng = np.random.default_rng(6)
     model = regression_model()
@@ -51,6 +52,7 @@ def test_what_is_not_seen_of_a_score_is_no_disagreement(unseen):
     assert bool(check_identities(inputs)) == (unseen < 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_a_mean_field_approximation_is_noticed(share):
     """Each coordinate with its spread given all others, as a variational fit without correlations has it, for a share
@@ -66,6 +68,7 @@ def test_a_mean_field_approximation_is_noticed(share):
     assert any("E[(theta - mean)" in f and "is off for variance by +" in f for f in failures)
 
 
+@pytest.mark.slow
 def test_what_no_check_can_tell():
     """The mean-field fit of a regression with known scale is the exact posterior of centred records: n is right, the
     mean of x is zero, and the result only asks."""
@@ -139,6 +142,7 @@ def test_another_likelihood_is_noticed():
     assert any("where h is the distance from the mean" in f for f in failures)
 
 
+@pytest.mark.slow
 def test_a_shifted_chain_is_noticed(regression):
     """By less than R-hat feels, and of one coordinate by less still."""
     _, release = regression

@@ -64,6 +64,7 @@ def test_no_interval_has_zero_width(regression):
         assert 0 < row.upper - row.lower < 1e-6 * max(1, abs(row.estimate))
 
 
+@pytest.mark.slow
 def test_few_draws_determine_nothing_and_understate_no_error(regression):
     """Of 20 draws for six features nothing is determined, and no stated error is below its floor."""
     _, release = regression

@@ -35,6 +35,7 @@ def test_errors_beyond_the_scale(rows, wide):
     assert too_wide(rows) == wide
 
 
+@pytest.mark.slow
 def test_a_count_with_an_error_as_large_is_partly_determined():
     """Twenty records under a prior that weighs as much as a hundred: from 60 draws n has a standard error of 22."""
 

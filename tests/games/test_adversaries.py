@@ -93,6 +93,7 @@ def test_labels_are_told_from_predictions_elsewhere():
     assert not LabelChange().scores(still).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", ["plane-linear", "iris-logistic"])
 @pytest.mark.parametrize("given", ["labels", "instances"])
 def test_somebody_plays_with_labels_or_instances_alone(game, given):
@@ -118,6 +119,7 @@ def test_an_added_record_is_told_like_a_deleted_one():
         load("iris-logistic", added=True, deletion=NewtonStep())
 
 
+@pytest.mark.slow
 def test_a_defence_that_shows_labels_alone_hides_what_confidences_tell():
     flags = {"n": 60, "seed": 1, "workers": 1}
     shown, hidden = (play(load("iris-logistic", labels_only=only), **flags)["Del-Inf-Exm"] for only in (False, True))

@@ -117,6 +117,7 @@ def heavy(rng, n):
     return x, x.sum(axis=1) + rng.normal(size=n)
 
 
+@pytest.mark.slow
 def test_choosing_helps():
     """Squared losses tell too little where a record hardly moves its own answer; intervals of 500 rounds lie apart."""
     rates = {}

@@ -116,6 +116,7 @@ class Believes(Adversary):
         return np.where(first, 0.0, 1.0) if says else np.where(first, 1.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_learner_at_its_bound(epsilon):
     """The adversary's success is the bound; the check is wrong in 1 of 40 such games, and right of half the epsilon."""

@@ -7,6 +7,7 @@ import pytest
 from bayesrecon.models.registry import load
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kidscore_momiq", "eight_schools_noncentered", "sir"])
 def test_a_shipped_model_comes_back_from_another_process(name):
     model = load(name)

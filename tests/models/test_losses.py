@@ -65,6 +65,7 @@ def test_losses_that_cannot_be_used(change, message):
         from_loss(**({**given, "record": {"x": (3,), "y": ()}} | change))
 
 
+@pytest.mark.slow
 def test_what_a_trained_parameter_determines():
     """The normal equations `X'y - X'X b = penalty b`: as many features as parameters, and the totals they fix."""
     release = from_sklearn(Ridge(3.0).fit(X, LINE))

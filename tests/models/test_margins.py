@@ -45,6 +45,7 @@ def _params(release):
     return release.model.constrain(release.theta[0])
 
 
+@pytest.mark.slow
 def test_a_network_with_weight_decay_satisfies_the_conditions_of_the_margin(decayed):
     """With the multipliers `sigmoid(-s f) / decay`, from the loss's own slope."""
     params, data = decayed

@@ -1,11 +1,13 @@
 import jax
 import numpy as np
+import pytest
 from summaries import DATA, MODEL
 
 from bayesrecon.posteriors.approximated.approximations import contrasts, evaluated
 from bayesrecon.precision import x64
 
 
+@pytest.mark.slow
 def test_the_log_posterior_is_stationary_and_an_error_moves_it_by_itself():
     rng = np.random.default_rng(0)
     points = rng.normal([1, 0.5, 1], 0.1, (7, 3))

@@ -41,6 +41,7 @@ def line(v, x):
     return v["a"] + v["b"] * x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "location, scale, sites, power",
     [

@@ -174,6 +174,7 @@ def test_published_data_become_records_of_equal_length(database, posterior, name
             assert abs(values.sum() - total) <= 1e-9 * (1 + jnp.abs(values).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("posterior, name", CHECKED)
 def test_score_of_the_private_data_is_zero(database, posterior, name):
     """Integration by parts at the truth, within 5 standard errors: about one false alarm in 10,000 sets of draws."""

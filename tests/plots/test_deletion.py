@@ -15,6 +15,7 @@ from bayesrecon.plots import plot_images, plot_inference, plot_similarity
 from bayesrecon.plots.deletion import plot_deleted
 
 
+@pytest.mark.slow
 def test_plots_of_deletions(folder, tmp_path):
     path, _ = folder
     pair = bayesrecon.deletion(*(open_release([str(path / f"{n}.npz")]) for n in ("before", "after")))

@@ -70,6 +70,7 @@ def test_plot_of_the_spectrum(figures):
     assert drawn(FEATURES).plot_visibility(plt.figure().subplots()).get_xlim() == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [0, 3, 60])
 def test_plot_of_both(figures, lines):
     axes = plot_diagnosis(drawn([feature(f"f{i}") for i in range(lines)]))

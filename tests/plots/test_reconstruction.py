@@ -28,6 +28,7 @@ def apart(axes):
 
 
 class TestReconstruction:
+    @pytest.mark.slow
     def test_panels(self):
         axes = plot_reconstruction(example())
         names = ["n", "mean(x)", "mean(y)", "var(x)", "var(y)"]
@@ -44,6 +45,7 @@ class TestReconstruction:
         assert axes[0].get_title(loc="right") == "15"
         assert [list(line.get_xdata()) for line in axes[0].lines] == [list(range(1, 11)), [10]]
 
+    @pytest.mark.slow
     def test_marks_have_the_area_of_their_weight(self):
         axes = plot_reconstruction(example(weights=[1.0, 2.0, 4.0]))
         assert sorted(axes[-1].collections[0].get_sizes()) == pytest.approx(150 * np.array([0.25, 0.5, 1]))
@@ -52,6 +54,7 @@ class TestReconstruction:
         (ax,) = example().plot(ax=Figure().add_subplot())
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
 
+    @pytest.mark.slow
     def test_negative_weights(self):
         axes = plot_reconstruction(example(weights=[1.0, -2.0, 4.0], method="adam"))
         assert legend(axes[-1]) == {"weight 4", "negative (1)"}

@@ -226,6 +226,7 @@ def test_real_database(database):
     refused("did you mean .*kidiq-kidscore_momiq", posterior_info, database, "kidiq-kidscore_momi")
 
 
+@pytest.mark.slow
 def test_real_database_every_posterior(database):
     complaints = []
     for name in (names := posterior_names(database)):

@@ -58,6 +58,7 @@ def test_steps_that_were_not_done_are_no_draws(sampler, tmp_path):
     refused("21 of 20 steps", read_draws, tmp_path / "chain.h5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, [("eta", float, (5,)), ("first", float)]])
 def test_blobs_are_values_of_every_draw(kind, tmp_path):
     dose = np.random.default_rng(1).uniform(0, 5, 5)

@@ -107,6 +107,7 @@ def test_groups_of_one_row():
         from_statsmodels(fit(np.arange(GROUPS) * SIZE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

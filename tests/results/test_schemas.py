@@ -66,6 +66,7 @@ def test_a_document_follows_the_schema_that_it_names(audited):
     jsonschema.validate(audited, schema(audited["schema"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

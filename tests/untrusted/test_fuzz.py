@@ -26,6 +26,7 @@ pytestmark = [
 LITTLE = [name for name in KINDS if "printed" not in name]  # of which a few files take little time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "percent"),
     [
@@ -46,6 +47,7 @@ def test_mutated_files(name, percent):
     assert tally.slowest <= SLOW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.filterwarnings("ignore:The data type")  # zarr, of texts
 def test_good_files_are_read(name, tmp_path):
@@ -145,6 +147,7 @@ def check(path):
             assert "\n" not in str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [15, *slow_then_large(150, 500)])
 def test_any_hdf5_structure(tmp_path, count):
     @given(content=FILES)

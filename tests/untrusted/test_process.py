@@ -136,6 +136,7 @@ def waiting(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(PROCESS, "_exchange", exchange)
 
 
+@pytest.mark.slow
 @posix
 def test_repeated_texts(tmp_path, monkeypatch):
     """One text of 2^16 letters, kept once in the file and named 10^4 times."""
@@ -199,6 +200,7 @@ def test_the_loop_answers_everything(tmp_path):
     assert found[3]["kind"] == "Exception"
 
 
+@pytest.mark.slow
 @posix
 def test_scripts_are_not_run_again(tmp_path):
     """Nor does a module of the current folder come before the library of its name."""

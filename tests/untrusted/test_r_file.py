@@ -80,6 +80,7 @@ def test_every_form_of_a_file_says_the_same(path):
     assert 'if(x > 1, "more", x + 1)' in codes["code"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -104,6 +105,7 @@ def test_hostile_files_are_refused_in_one_line(tmp_path, name):
     assert r_written.memory_of(parse) < 500 * 2**20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_files_are_read(tmp_path, name):
     path = tmp_path / "a.rds"
@@ -125,6 +127,7 @@ def test_bytes_behind_the_end_are_listed(tmp_path):
     assert ("bytes after the end", "ask Ann") in [(e.where, e.values) for e in read_contents(path).entries]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [40, *slow_then_large(150, 500)])
 def test_mutated_files(tmp_path, many):
     """`benchmarks/files/r_objects.py --fuzz` reads ten thousand."""

@@ -57,6 +57,7 @@ def test_the_canary_sings_where_it_is_loaded(tmp_path, canary):
     assert not canary.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(BOMBS, [*STATED, "bomb_gz.joblib"]))
 def test_what_a_file_states_takes_neither_time_nor_memory(tmp_path, name):
     path = tmp_path / name
@@ -203,6 +204,7 @@ def test_a_slice_brings_all_that_it_was_cut_from(tmp_path):
     assert "storage 0, beyond its tensors" not in {i["where"] for i in SavedFile(path).everything()["items"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
 def test_fuzzed_files_are_refused_or_read(name):
     """A fixed part of what `benchmarks/files/fuzz_saved.py` reads."""

@@ -34,6 +34,7 @@ def test_the_metric_is_the_inverse_of_a_regularised_covariance():
     )
 
 
+@pytest.mark.slow
 def test_exact_embeddings_are_inverted():
     targets = embed(phi, X[:20])
     found = invert_embedding(phi, targets, X[20:])

@@ -84,6 +84,7 @@ def test_the_record_itself_within_its_errors():
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_probabilities_are_calibrated():
     """Of the deletions called with probability p a share p is right: sixty games, mean p against hits."""
     called, right = [], 0

@@ -24,6 +24,7 @@ def events():
         return problem_of(trained("events", 5)[0])
 
 
+@pytest.mark.slow
 def test_the_order_of_records_is_no_matter(events):
     alike, apart = confirmed(events, ends(X, X[[2, 0, 1]] + 1e-6), 0.0)
     assert alike.all()

@@ -64,6 +64,7 @@ def test_what_a_regulariser_holds_is_not_determined():
     assert "the regulariser keeps the residual" in found.warnings[-1]
 
 
+@pytest.mark.slow
 def test_equations_left_out_hold_at_a_solution_that_is_the_data():
     """And do not hold where the penalty forbids it; the same key leaves out the same ones."""
     release, _ = trained("events", 5)

@@ -80,6 +80,7 @@ def test_many_entries_or_an_unknown_sum_leave_random_starts():
         assert gradient.independent_equations(equations, np.random.default_rng(0), 2) == 0
 
 
+@pytest.mark.slow
 def test_weights_are_not_negative_and_sum_to_the_total():
     release, _ = two_layers(10, 2, 6)
     with x64():

@@ -109,6 +109,7 @@ def test_only_large_and_sparse_tables_are_taken_apart():
     assert not is_worthwhile([*place[:10]], 400)
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_the_array(table):
     q, common = table
     rng, size, scale = np.random.default_rng(8), q.size, 30.0

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pytest
 
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.knowledge import check_knowledge
@@ -12,6 +13,7 @@ from bayesrecon.precision import x64
 from bayesrecon.types import PosteriorDraws
 
 
+@pytest.mark.slow
 def test_features_that_differ_at_few_draws_are_kept():
     """Two categories whose odds part only where the parameter exceeds 2, at a few draws in a hundred."""
 

@@ -138,6 +138,7 @@ def test_it_is_sampled_by_its_program_where_there_are_no_draws(database, tmp_pat
     assert built_file(database, name) is not None
 
 
+@pytest.mark.slow
 def test_where_the_program_cannot_be_used_the_reason_is_given(database):
     match = "its model is not shipped, and its own program cannot be used: kronecker_gp.stan, line 36, column 29"
     with pytest.raises(BayesreconError, match=match):

@@ -33,6 +33,7 @@ def test_its_count_is_that_of_records(count, term, fields, constants):
     assert list(records) == ["kind", *fields, *({"y", "z"} - {*fields})]  # beside data at hand none is a constant
 
 
+@pytest.mark.slow
 def test_what_it_says_otherwise_is_noted():
     assert "log_lik has an entry for each of N, but the records are M" in notes("N", OF_Y, constants=N, record="M")
     assert "log_lik differs from a record's term" in notes("N", "normal_lpdf(y[n] | a, 1)", constants=M)

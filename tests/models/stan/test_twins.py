@@ -133,6 +133,7 @@ def _split(release, model):
     return [np.asarray(params[p.name]).reshape(2, -1, *p.shape) for p in model.parameters]
 
 
+@pytest.mark.slow
 def test_a_centred_prior_is_taken_non_centred_and_draws_are_mapped():
     model = from_stan(GROUPED, constants={"J": GROUPS})
     assert model.coordinates == ("mu", "tau", "u_raw[1]", "u_raw[2]", "u_raw[3]", "u_raw[4]")
