@@ -95,7 +95,7 @@ def _attacked(fit: Fit, recovery: Recovery, knows: Knows, asked: Asked) -> Stage
     assert fit.release is not None
     release, limits, budget, untried = fit.release, asked.thresholds, budget_of(asked.effort), fit.untried
     if recovery.whole:  # correlations would reveal nothing more
-        untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
+        untried = tuple(n for n in untried if not n.reason.startswith(NO_CORRELATIONS))
     untried += tuple(NotRun(fit.attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
     tried = (alternatives_of(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
 
