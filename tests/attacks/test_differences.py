@@ -135,8 +135,35 @@ def test_whole_numbers_leave_one_possibility_for_several_records():
 
 
 def test_unrelated_tables_have_no_relation():
-    result = search(grams(table(slice(0, 45)), table(slice(45, 89))))
-    assert (result.found, result.pairs) == ((), 1)
+    result = search(grams(table(slice(0, 45)), table(slice(45, 89)), table(slice(45, 90))))
+    assert [result.pairs, result.as_many] == [2, 1]
+    assert {(one.whole, one.parts) for one in result.found} == {("2", ("1",))}
+
+
+@pytest.mark.parametrize("columns", [(0,), (0, 1)])
+def test_both_records_of_an_exchange_are_named(columns):
+    releases = grams(*(table(rows, columns) for rows in (slice(0, 89), slice(1, 90), ALL)))
+    *_, one, other = search(releases).found
+    assert (one.whole, one.parts, one.exchanged) == ("0", ("1",), True)
+    assert (other.whole, other.parts, other.exchanged) == ("1", ("0",), True)
+    assert holds(one, *X[0, list(columns)], Y[0])
+    assert holds(other, *X[89, list(columns)], Y[89])
+
+
+def test_a_value_that_was_corrected_is_an_exchange_of_one_record():
+    changed = Y.copy()
+    changed[5] += 3.0
+    audit = audited(table(ALL), table(ALL, response=changed), remedies=False, domain={"age": (0, 120)})
+    before, after = (f for f in audit if f.kind == "difference of releases")
+    assert "was exchanged or corrected in table 2 and no other was" in before.summary
+    for finding, response in ((before, Y[5]), (after, changed[5])):
+        for item, true in zip(finding.evidence[1:], (X[5, 0], response), strict=True):
+            assert item.lower <= true <= item.upper < item.lower + 0.5
+
+
+def test_the_same_records_are_no_exchange():
+    result = search(grams(table(ALL, (0, 1)), table(ALL), table(ALL, digits=5)))
+    assert (result.found, result.as_many) == ((), 3)
 
 
 def fit(rows, columns=(0, 1)):

@@ -10,6 +10,9 @@ release has mean zero and standard deviation one. Two questions are asked of the
   difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
   well some v then explains the difference. A second interval for v holds under these alternatives as well. Those that
   would pass in less than a share `_EXCLUDED` of cases are called excluded.
+
+Two releases of as many records may differ by one record v that was exchanged for u, or of which a value was corrected.
+The difference is then `v v' - u u'`, which determines both. The same two questions are asked of the rest (`exchanged`).
 """
 
 import math
@@ -38,6 +41,9 @@ _STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _COARSE = 0.25  # standard error of a sum, in standard deviations, above which squares are not used
 _MOST_VALUES = 50_000  # sets of values that are compared
+_MOVED = 10.0  # standard errors of the difference of sums, below which the records of an exchange are not told
+_FEW = (4.0, 16.0)  # records that differ between releases where more than one was exchanged
+_SAME = 0.01  # the same in standard deviations of the fields
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
 
 
@@ -56,6 +62,7 @@ class Between:
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
         disagrees: shared fields whose totals do not agree with these records, and which were left out.
+        exchanged: whether the part has another record instead, so that both are of as many records.
     """
 
     whole: str
@@ -71,12 +78,15 @@ class Between:
     evidence: float
     open: tuple[str, ...] = field(default=())
     disagrees: tuple[str, ...] = ()
+    exchanged: bool = False
 
     def alternatives(self, fields: Sequence[str]) -> tuple[str, str]:
         """The alternatives of the second interval, and this interval of fields, in words."""
         at = [self.fields.index(name) for name in fields]
         ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
-        return "if a value of another record was corrected as well, or another record exchanged", ranges
+        return "if a value of another record was corrected as well" + (
+            ", or another record exchanged" * (not self.exchanged)
+        ), ranges
 
     def only_values(self, domain_of: Callable[[str], Domain]) -> dict[str, tuple[float, ...]]:
         """The values of each field of all these records; empty unless whole numbers or levels leave one possibility.
@@ -159,27 +169,15 @@ def combined(
         most: largest number of records.
         key: seed.
     """
-    (_, whole), *others = terms
-    every = shared(whole, [gram for _, gram in others])
+    every = shared(terms[0][1], [gram for _, gram in terms[1:]])
     fields = every if fields is None else fields
     count = count_of(terms)
     if not fields or count is None or not 1 <= count <= most:
         return None
-    at = [whole.fields.index(f) for f in fields]
-    mean, sd = (moment[at] for moment in whole.moments)
-    if not (sd > 0).all():
+    posed = _posed(terms, fields, count)
+    if posed is None:
         return None
-    totals, errors = whole.standardised(fields, mean, sd)
-    correlation = totals[1:, 1:] / whole.matrix[0, 0]
-    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
-    for factor, part in others:
-        more, its_errors = part.standardised(fields, mean, sd)
-        totals, errors = totals + factor * more, errors + factor**2 * its_errors
-    sums = totals[np.triu_indices(len(totals))]
-    if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
-        gain = errors[0] / errors[0, 0]
-        sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
-    problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
+    problem, mean, sd = posed
     records = sum(abs(factor) * gram.matrix[0, 0] for factor, gram in terms)
     names = in_words(terms)
     apart = problem.evidence_of_many(records, count)
@@ -209,6 +207,79 @@ def combined(
         sd,
         evidence,
         open_,
+    )
+
+
+def _posed(
+    terms: Sequence[Term], fields: Sequence[str], count: int
+) -> "tuple[_Problem, np.ndarray, np.ndarray] | None":
+    """The difference of totals, with means and standard deviations of the fields; None if one is constant."""
+    (_, whole), *others = terms
+    at = [whole.fields.index(f) for f in fields]
+    mean, sd = (moment[at] for moment in whole.moments)
+    if not (sd > 0).all():
+        return None
+    totals, errors = whole.standardised(fields, mean, sd)
+    correlation = totals[1:, 1:] / whole.matrix[0, 0]
+    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
+    for factor, part in others:
+        more, its_errors = part.standardised(fields, mean, sd)
+        totals, errors = totals + factor * more, errors + factor**2 * its_errors
+    sums = totals[np.triu_indices(len(totals))]
+    if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
+        gain = errors[0] / errors[0, 0]
+        sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
+    return _Problem(sums[1:], errors[1:, 1:], len(fields), correlation), mean, sd
+
+
+def exchanged(
+    one: Gram, other: Gram, comparisons: int | None = 1, key: int = 0, fields: tuple[str, ...] | None = None
+) -> tuple[Between, ...]:
+    """The record that only `one` has, and the record that only `other` has instead; none if the totals show no such
+    exchange, or are those of the same records. The evidence is compared with that for several exchanged records, and
+    for different people.
+
+    Args:
+        one, other: releases of as many records.
+        comparisons, key, fields: as in `combined`.
+    """
+    fields = shared(one, [other]) if fields is None else fields
+    posed = _posed([(1.0, one), (-1.0, other)], fields, 0) if len(fields) > 1 and one.n == other.n is not None else None
+    if posed is None:
+        return ()
+    problem, mean, sd = posed
+    k, q = len(fields), len(problem.difference)
+    moved, alone = problem.difference[:k], problem.errors[:k, :k]
+    apart = float(moved @ np.linalg.pinv(alone, hermitian=True) @ moved)
+    same = float(((problem.whiten @ problem.difference) ** 2).sum())
+    told = apart >= _MOVED**2 and np.abs(moved).max() >= _SAME and (np.diag(alone) <= _COARSE**2).all()
+    if chdtrc(q, same) >= _REJECTED or not told:
+        return ()
+    others = max(problem.evidence_of_many(records, 0) for records in (*_FEW, 2 * one.matrix[0, 0]))
+    least = -math.inf if comparisons is None else others + math.log(_ODDS * comparisons)
+    evidence, sign = max((problem.evidence_of_exchange(sign), sign) for sign in (1.0, -1.0))
+    found = problem.signed(sign).exchanged(np.random.default_rng(key)) if evidence >= least else None
+    if found is None:
+        return ()
+    estimate, half, lower, upper, open_ = found
+    order = (0, 1) if sign > 0 else (1, 0)
+    return tuple(
+        Between(
+            a.name,
+            (b.name,),
+            1,
+            fields,
+            mean + sd * estimate[i],
+            sd * half[i],
+            mean + sd * lower[i],
+            mean + sd * upper[i],
+            np.zeros((2, k)),
+            sd,
+            evidence - others,
+            open_,
+            exchanged=True,
+        )
+        for i, (a, b) in zip(order, ((one, other), (other, one)), strict=True)
     )
 
 
@@ -335,11 +406,57 @@ class _Problem:
         m *= np.minimum(1.0, _FAR / (np.linalg.norm(m, axis=1, keepdims=True) + 1e-300))
         return likely, *self._explained(rest[likely], np.stack([m + a / 2, m - a / 2], axis=1))
 
-    def _explained(self, rest: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Records near z `(..., 1 or 2, K)` that explain `rest (..., q)`, the second one with a negative sign."""
+    def signed(self, sign: float) -> "_Problem":
+        return self if sign > 0 else _Problem(-self.difference, self.errors, len(self.correlation), self.correlation)
+
+    def evidence_of_exchange(self, sign: float) -> float:
+        """Logarithm of the evidence that v was exchanged for u; v has a Cauchy distribution, u a normal one."""
+        one = self.signed(sign)
+        likely, pairs, covariance, misfit = one.exchange(np.zeros((1, len(self.difference))))
+        if not len(likely):
+            return -math.inf
+        log_factor = np.log(np.diag(self.factor)).sum()
+        return one.evidence(pairs[0, 0], covariance[0], misfit[0]) - float(log_factor)
+
+    def exchanged(
+        self, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]] | None:
+        """Records v and u, half intervals, the ends of those with a correction beside, all `(2, K)`, and names of
+        alternatives; None if the difference is not one of two records."""
+        k, q = len(self.correlation), len(self.difference)
+        try:
+            _, (start,), (spread,), (misfit,) = self.exchange(np.zeros((1, q)))
+            pair, covariance, rest = self._explained(self.difference, start, normal=False)
+        except (ValueError, np.linalg.LinAlgError):  # there are no such records
+            return None
+        if (q > 2 * k and chdtrc(q - 2 * k, rest) < _REJECTED) or not np.isfinite(pair).all():
+            return None
+        tail = _LEVEL / 4 / k
+        half = (-ndtri(tail) * np.sqrt(np.diag(covariance))).reshape(2, k)
+        others = self._corrected_beside(misfit, float(half.min()), rng)
+        lower, upper, open_ = self._covered(pair.ravel(), half.ravel(), spread, others, tail, _EXCLUDED)
+        return pair, half, lower.reshape(2, k), upper.reshape(2, k), open_
+
+    def _corrected_beside(
+        self, misfit: float, least: float, rng: np.random.Generator
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+        """As `_others`: an exchange, and a value of another record that was corrected."""
+        for others in self._corrections(least, rng):
+            likely, pairs, spread, misfits = self.exchange(others)
+            if len(likely):
+                yield "corrected", *self._weighed(pairs.reshape(len(pairs), -1), spread, misfits, misfit)
+
+    def _explained(
+        self, rest: np.ndarray, z: np.ndarray, normal: bool = True
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Records near z `(..., 1 or 2, K)` that explain `rest (..., q)`, the second one with a negative sign.
+
+        Args:
+            normal: whether a normal distribution of the second one is part of the misfit.
+        """
         k, (i, j), signs = len(self.correlation), self.products, np.array([1.0, -1.0])[: z.shape[-2]]
         size, eye, leading = k * len(signs), np.eye(k), rest.shape[:-1]
-        prior = np.kron(np.eye(len(signs))[1:], np.linalg.inv(self.factor))
+        prior = normal * np.kron(np.eye(len(signs))[1:], np.linalg.inv(self.factor))
 
         def residual(z: np.ndarray) -> np.ndarray:
             own = (rest - (signs[:, None] * self.features(z)).sum(axis=-2)) @ self.whiten.T
@@ -396,10 +513,21 @@ class _Problem:
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
         """Ends `(K,)` of the interval of v with a second record exchanged or corrected, and names of these cases."""
-        k = len(v)
+        others = self._others(v, misfit, float(half.min()), rng)
+        return self._covered(v, half, covariance, others, _LEVEL / 2 / len(v), excluded)
+
+    def _covered(
+        self,
+        v: np.ndarray,
+        half: np.ndarray,
+        covariance: np.ndarray,
+        others: "Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]",
+        tail: float,
+        excluded: float,
+    ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
         lower, upper, open_ = v - half, v + half, []
-        tail, volume = _LEVEL / 2 / k, 0.5 * np.linalg.slogdet(covariance)[1]
-        for name, moved, sd, logs in self._others(v, misfit, float(half.min()), rng):
+        volume = 0.5 * np.linalg.slogdet(covariance)[1]
+        for name, moved, sd, logs in others:
             with np.errstate(over="ignore", under="ignore"):
                 weights = np.exp(np.minimum(logs - volume, 50.0))
             if not weights.sum() > excluded * (_EXCHANGED if name == "exchanged" else _SAMPLES):
@@ -427,18 +555,22 @@ class _Problem:
         (i, j), eye = self.products, np.eye(k)
         change = np.concatenate([-(v[i, None] * eye[j] + v[j, None] * eye[i]), np.eye(len(i))], axis=1)
         screen = np.linalg.pinv(change @ self.errors @ change.T, hermitian=True)
-        least = min(max(least, 1e-6), 0.1 * _LARGEST)
-        ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
-        for band in pairwise(ends):
-            w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
-            u, size = w.copy(), np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES))
-            u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size * rng.choice([-1.0, 1.0], _SAMPLES)
-            others = self.features(w) - self.features(u)
+        for others in self._corrections(least, rng):
             rest = self.difference - others
             products = (rest - self.features(rest[:, :k]))[:, k:]
             likely = ((products @ screen) * products).sum(axis=1) < misfit + _HOPELESS
             if likely.any():
                 yield "corrected", *self._weighed(*self.record(others[likely]), misfit)
+
+    def _corrections(self, least: float, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Differences `(S, q)` by a value of a record that was corrected, by `least` at least, decade by decade."""
+        k, least = len(self.correlation), min(max(least, 1e-6), 0.1 * _LARGEST)
+        ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
+        for band in pairwise(ends):
+            w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
+            u, size = w.copy(), np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES))
+            u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size * rng.choice([-1.0, 1.0], _SAMPLES)
+            yield self.features(w) - self.features(u)
 
     def _weighed(
         self, moved: np.ndarray, spread: np.ndarray, misfits: np.ndarray, misfit: np.ndarray

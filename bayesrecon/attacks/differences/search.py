@@ -12,7 +12,15 @@ from itertools import combinations, product
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.attacks.differences.one_record import Between, between, combined, count_of, other_units, shared
+from bayesrecon.attacks.differences.one_record import (
+    Between,
+    between,
+    combined,
+    count_of,
+    exchanged,
+    other_units,
+    shared,
+)
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.row import Row
@@ -28,7 +36,7 @@ class Search:
     Attributes:
         found: one entry for each related combination.
         pairs, triples: numbers of combinations whose counts differ by one or a few records.
-        as_many: number of pairs of as many records, which are not compared.
+        as_many: number of pairs of as many records, compared to see whether one record was exchanged.
         units: `(whole, part, field, ratio)` for releases of nearly as many records in different units.
         ambiguous: pairs that are related for several signs of a mean.
     """
@@ -53,9 +61,14 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Col
     usable = [release for release in releases if release]
     pairs = list(_close(usable, 1, most, earlier))
     triples = list(_close(usable, 2, most, earlier))
+    as_many = [
+        two
+        for two in combinations(usable, 2)
+        if count_of([(1.0, two[0][0]), (-1.0, two[1][0])]) == 0 and not {one[0].name for one in two} <= {*earlier}
+    ]
     comparisons = sum(
         math.prod(map(len, one)) * (1 + len(shared(one[0][0], [part[0] for part in one[1:]])))
-        for one in (*pairs, *triples)
+        for one in (*pairs, *triples, *as_many)
     )
     found: list[Between] = []
     ambiguous: list[tuple[str, ...]] = []
@@ -75,8 +88,12 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Col
             ratios = other_units(whole[0], parts[0][0])
             compared = best[0].fields if best else ()
             units += [(whole[0].name, parts[0][0].name, f, ratio) for f, ratio in ratios.items() if f not in compared]
-    as_many = sum(count_of([(1.0, one[0]), (-1.0, other[0])]) == 0 for one, other in combinations(usable, 2))
-    return Search(tuple(found), len(pairs), len(triples), as_many, tuple(units), tuple(ambiguous))
+    for two in as_many:
+        related = [each for one, other in product(*two) if (each := exchanged(one, other, comparisons, key))]
+        found += related[0] if len(related) == 1 else []
+        if len(related) > 1:
+            ambiguous.append((two[0][0].name, two[1][0].name))
+    return Search(tuple(found), len(pairs), len(triples), len(as_many), tuple(units), tuple(ambiguous))
 
 
 def _close(releases: Sequence[Signed], parts: int, most: int, earlier: Collection[str]) -> Iterator[tuple[Signed, ...]]:
@@ -131,10 +148,10 @@ def rows_between(found: Sequence[Between]) -> tuple[tuple[Row, ...], tuple[str, 
                 rows.append(Row(f"{what}({less})"))
         left = f", and the totals of {', '.join(one.disagrees)} differ by more" if one.disagrees else ""
         holds = "differ by one record" if one.count == 1 else f"differ by {one.count} records"
+        holds = "differ by one record that was exchanged" if one.exchanged else holds
         conditions.append(
             f"the releases are not of the same records: this is what {less} leaves, if they {holds} and nothing "
-            f"else{left}; intervals of a single record also hold if a value of another one was corrected, or another "
-            "one exchanged"
+            f"else{left}; intervals of a single record also hold {one.alternatives(())[0]}"
         )
     return tuple(rows), tuple(conditions)
 
