@@ -25,7 +25,7 @@ STEP = 1e-7
 """Relative step of finite differences for such numbers."""
 _SINGLE = 6e-8  # largest relative rounding error in single precision
 _WHOLE = 0.5  # error of n, below which one whole number is left
-_BENT = 0.05  # curvature relative to the effect of rounding, above which that is not linear
+_BENT = 0.01  # curvature relative to the effect of rounding, above which it is an error of its own
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
 
@@ -171,8 +171,9 @@ def moved_gram(
     n: float | None,
     stretch: np.ndarray,
 ) -> Gram | None:
-    """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them; None if errors are so
-    large that their effect is not linear.
+    """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them.
+
+    The curvature of an effect counts as an error of its own where it matters.
 
     Args:
         b, covariance, s: `(1 + 2 B, p)`, `(1 + 2 B, p, p)` and `(1 + 2 B,)`.
@@ -192,8 +193,9 @@ def moved_gram(
     if not np.isfinite(matrices).all():
         return None
     up, down = np.split(matrices[1:], 2)
-    size = np.sqrt(np.outer(*2 * [np.abs(np.diag(matrices[0]))])) + 1e-300
-    if (np.abs(up + down - 2 * matrices[0]) / size).sum() > _BENT * (np.abs(up - down) / size).sum():
-        return None
     columns = (up - down) / stretch[:, None, None]
+    bent = 2 * (up + down - 2 * matrices[0]) / stretch[:, None, None] ** 2
+    size = np.sqrt(np.outer(*2 * [np.abs(np.diag(matrices[0]))])) + 1e-300
+    if (np.abs(bent) / size).sum() > _BENT * (np.abs(columns) / size).sum():
+        columns = np.concatenate([columns, math.sqrt(3) * bent])
     return Gram(name, fields, matrices[0], columns, None).counted(n)
