@@ -158,6 +158,15 @@ class Differences:
             )
             for names in result.ambiguous
         ]
+        closed += [
+            NotRun(
+                KIND,
+                f"{' and '.join(names)} have as many records and share one field, which does not tell an exchange",
+                "compare releases that share more fields",
+                names,
+            )
+            for names in result.one_field
+        ]
         open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"

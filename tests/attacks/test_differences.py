@@ -91,8 +91,9 @@ def test_tables_without_a_relation_say_what_was_tried():
     assert found(audit).summary.startswith("1 pair and 0 triples of 2 releases have nearly as many records")
 
 
-def test_other_units_are_refused_by_name():
-    audit = audited(table(ALL, response=1000 * Y), table(FIRST_GONE), remedies=False, domain={"age": (0, 120)})
+@pytest.mark.parametrize("rows", [ALL, slice(0, 89)])
+def test_other_units_are_refused_by_name(rows):
+    audit = audited(table(rows, response=1000 * Y), table(FIRST_GONE), remedies=False, domain={"age": (0, 120)})
     (refused,) = (n for n in audit.not_run if "units" in n.reason)
     assert refused.reason.startswith("y has other units in table 1 than in table 2")
 
@@ -164,6 +165,21 @@ def test_a_value_that_was_corrected_is_an_exchange_of_one_record():
 def test_the_same_records_are_no_exchange():
     result = search(grams(table(ALL, (0, 1)), table(ALL), table(ALL, digits=5)))
     assert (result.found, result.as_many) == ((), 3)
+
+
+def test_a_single_field_that_differs_tells_no_exchange_and_is_listed():
+    age, weight, others = table(ALL), table(ALL, (1,)), table(slice(0, 89), (1,))
+    assert search(grams(age, weight)).one_field == ()
+    assert search(grams(table(FIRST_GONE), others)).one_field == (("0", "1"),)
+
+
+def test_an_exchange_is_found_although_a_field_was_corrected():
+    changed = Y.copy()
+    changed[5] += 3.0
+    one, other = search(grams(table(slice(0, 89), (0, 1)), table(FIRST_GONE, (0, 1), response=changed))).found
+    assert (one.disagrees, other.disagrees) == (("y",), ("y",))
+    assert holds(one, *X[0])
+    assert holds(other, *X[89])
 
 
 def fit(rows, columns=(0, 1)):
