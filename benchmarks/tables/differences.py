@@ -31,8 +31,8 @@ KINDS = {
 FEWER = {
     "as many": 0.4,
     "as many, corrected": 0.4,
-    "as many, slightly corrected": 0.16,
-    "value": 0.16,
+    "as many, slightly corrected": 0.04,
+    "value": 0.04,
     "two exchanged": 0.4,
 }  # shares of the pairs
 INTRODUCTION = f"""# What the difference of two printed regressions gives away

@@ -79,11 +79,7 @@ class TotalsDifference:
         return float(chdtrc(len(self.difference), misfit)) >= REJECTED
 
     def signed(self, sign: float) -> "TotalsDifference":
-        return (
-            self
-            if sign > 0
-            else TotalsDifference(-self.difference, self.errors, len(self.correlation), self.correlation)
-        )
+        return TotalsDifference(sign * self.difference, self.errors, len(self.correlation), self.correlation)
 
     def evidence_of_exchange(self, sign: float) -> float:
         """Logarithm of the evidence that v was exchanged for u; v has a Cauchy distribution, u a normal one."""
