@@ -17,7 +17,7 @@ from bayesrecon.auditing.assembly import READING, in_words_of_the_file, judged, 
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
 from bayesrecon.auditing.folders import files_of, is_folder, unpacked
-from bayesrecon.auditing.look import Asked, Fit, Look, Released
+from bayesrecon.auditing.look import Asked, Determined, Fit, Look, Released
 from bayesrecon.auditing.private_data import hidden, read_private
 from bayesrecon.auditing.stage import Stage
 from bayesrecon.errors import BayesreconError, Interrupted
@@ -226,18 +226,20 @@ def _audited(asked: Asked, item: tuple[_Source, Progress | None]) -> tuple[Audit
 
 def _released(subject: Look) -> Iterator[Released]:
     """What a subject releases, to compare with what others release."""
-    contents, name = subject.contents, subject.contents.name
+    contents, name, determined = subject.contents, subject.contents.name, subject.determined.get
     if (fit := subject.fit) is not None and fit.release is not None:
-        yield _of_release(fit.release, name, fit.n, fit.alternatives)
+        yield _of_release(fit.release, name, determined(fit.place), fit.n, fit.alternatives)
     fits = () if contents.saved is None else contents.saved.fits
     for saved in fits:
         if saved.release is not None:
-            yield _of_release(saved.release, f"{name}: {saved.where}" if len(fits) > 1 else name)
+            where = f"{name}: {saved.where}" if len(fits) > 1 else name
+            yield _of_release(saved.release, where, determined(saved.where))
     if contents.estimates:
         from bayesrecon.auditing.fit_findings import releases_of_estimates
 
         for where, release in releases_of_estimates(contents):
-            yield _of_release(release, name if len(contents.estimates) == 1 else f"{name}: {where}")
+            of = name if len(contents.estimates) == 1 else f"{name}: {where}"
+            yield _of_release(release, of, determined(where))
     if subject.opened is not None and subject.asked.several:
         from bayesrecon.attacks.differences.solved import gram_of_problem
         from bayesrecon.auditing.cumulative import of_draws
@@ -251,10 +253,13 @@ def _released(subject: Look) -> Iterator[Released]:
         yield Released(name, None, grams=() if gram is None else (gram,), domains=domains, determined=determined)
 
 
-def _of_release(release: "Release", name: str, n: float | None = None, alternatives: Any = None) -> Released:
+def _of_release(
+    release: "Release", name: str, determined: Determined | None, n: float | None = None, alternatives: Any = None
+) -> Released:
     from bayesrecon.auditing.fit_findings import alternatives_of
 
-    return Released(name, release, n, alternatives_of(release) if alternatives is None else alternatives)
+    ways = alternatives_of(release) if alternatives is None else alternatives
+    return Released(name, release, n, ways, determined=determined)
 
 
 def _result(subject: Look, stage: Stage, began: float) -> Audit:

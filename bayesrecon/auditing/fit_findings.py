@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.attacks.deletion.missing_record import missing_record_of
 from bayesrecon.auditing.dominance import dominance
 from bayesrecon.auditing.effort import Budget, budget_of, unmeasured_note
-from bayesrecon.auditing.look import Asked, Fit, Look
+from bayesrecon.auditing.look import Asked, Determined, Fit, Look
 from bayesrecon.auditing.small_counts import KIND as SMALL
 from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
 from bayesrecon.auditing.stage import Stage
@@ -63,8 +63,10 @@ Score = Callable[[tuple[Finding, ...], Model, Asked], tuple[Finding, ...]]
 
 
 @in_float64
-def attack_fit(fit: Fit, asked: Asked, progress: Progress | None = None) -> Stage:
-    """Attack a trained parameter: a fit, or a table of estimates.
+def attack_fit(
+    fit: Fit, asked: Asked, progress: Progress | None = None, determined: dict[str, Determined] | None = None
+) -> Stage:
+    """Attack a trained parameter: a fit, or a table of estimates. What it determines is added to `determined`.
 
     >>> import bayesrecon
     >>> release = bayesrecon.posteriors.gaussian(
@@ -77,18 +79,23 @@ def attack_fit(fit: Fit, asked: Asked, progress: Progress | None = None) -> Stag
         return Stage(untried=fit.untried)
     knows = cast(Knows, {k: v for k, v in asked.knows.items() if v is not None})
     tells_all = set(knows.get("known") or ()) == set(fit.release.model.fields)
-    stage = _last_record(fit.release, knows, fit.untried) if tells_all else _attacked(fit, knows, asked, progress)
+    if tells_all:
+        stage = _last_record(fit.release, knows, fit.untried)
+    else:
+        recovery = recovered(fit.release, **knows, key=asked.key, progress=progress).judged()
+        if determined is not None:
+            determined[fit.place] = Determined(tuple(recovery))
+        stage = _attacked(fit, recovery, knows, asked)
     found = tuple(replace(f, where=fit.where or f.where) for f in stage.findings)
     return Stage(found, stage.warnings, tuple(replace(n, where=fit.where or n.where) for n in stage.untried))
 
 
-def _attacked(fit: Fit, knows: Knows, asked: Asked, progress: Progress | None) -> Stage:
+def _attacked(fit: Fit, recovery: Recovery, knows: Knows, asked: Asked) -> Stage:
     """What follows from a fit for an attacker who does not know all records."""
     assert fit.release is not None
     release, limits, budget, untried = fit.release, asked.thresholds, budget_of(asked.effort), fit.untried
-    recovery = recovered(release, **knows, key=asked.key, progress=progress).judged()
     if recovery.whole:  # correlations would reveal nothing more
-        untried = tuple(n for n in untried if n.reason != NO_CORRELATIONS)
+        untried = tuple(n for n in untried if not n.reason.startswith(NO_CORRELATIONS))
     untried += tuple(NotRun(fit.attack, failure, _MEND, (release.name,)) for failure in recovery.failures)
     tried = (alternatives_of(release) if fit.alternatives is None else fit.alternatives) if asked.remedies else {}
 
@@ -264,7 +271,8 @@ def look_at_estimates(look: Look, score: Score | None = None) -> tuple[list[Find
         try:
             release = _release_of(estimates)
             known = replace(asked, knows=of_model(asked.knows, release.about))
-            stage = attack_fit(Fit(release, _TABLE, where=where), known, look.progress)
+            fit = Fit(release, _TABLE, where=where, place=estimates.where)
+            stage = attack_fit(fit, known, look.progress, look.determined)
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{what}: {error}", _PUBLISH, where))
             continue

@@ -123,7 +123,7 @@ class Released:
         alternatives: `{remedy: function that makes the release instead}`.
         grams: totals of draws, computed where they were attacked.
         domains: possible values of the fields of draws.
-        determined: statistics of draws, and of what was published before; others follow from the release.
+        determined: statistics that were computed already; others follow from the release.
         part: the part of the account that it is about; None for anybody.
     """
 
@@ -163,6 +163,7 @@ class Fit:
         untried: attacks that cannot be tried.
         where: places that findings name instead of its own; empty for those.
         n: number of records, if it is printed.
+        place: its place in a file of several.
     """
 
     release: Any
@@ -171,6 +172,7 @@ class Fit:
     untried: tuple[NotRun, ...] = ()
     where: tuple[str, ...] = ()
     n: float | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class Look:
         opened: the draws as a release of the model (`opened.Opened`), if they can be attacked.
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
+        determined: what attacked fits determine, by their place; channels add to it.
         progress: called with a label and the completed fraction of a channel.
     """
 
@@ -205,6 +208,7 @@ class Look:
     opened: Any = None
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
+    determined: dict[str, Determined] = field(default_factory=dict)
     progress: Progress | None = None
 
     @property

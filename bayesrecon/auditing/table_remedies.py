@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bayesrecon.auditing.look import Fit
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.inexact import NO_CORRELATIONS
 from bayesrecon.json_types import Json
 from bayesrecon.model import Model
@@ -16,7 +17,7 @@ from bayesrecon.posteriors.contents import Contents, stamp
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.footers import cell, without_footer
 from bayesrecon.posteriors.printed.headers import SIGMA
-from bayesrecon.posteriors.printed.reading import as_printed
+from bayesrecon.posteriors.printed.reading import Printed, as_printed
 from bayesrecon.posteriors.printed.summaries import from_table, read_frame, titled
 from bayesrecon.releases import Derived, Release
 from bayesrecon.results.findings import NotRun
@@ -47,49 +48,52 @@ def table_to_audit(
     >>> contents.name, fit.untried[0].reason
     ('fit.csv', 'the correlations of the estimates were not given')
     """
-    name = titled(table, as_printed(table, column=options.get("column")).model) or "table"
+    form = as_printed(table, column=options.get("column"))
+    name = titled(table, form.model) or "table"
     files = (stamp(Path(table)),) if isinstance(table, str | Path) else ()
     contents = Contents(name, "table of estimates", files)
-    how, missing = "pass the correlations (--correlations FILE)", correlations is None
-    untried = (NotRun("table", NO_CORRELATIONS, how, (name,)),) if missing else ()
-    fit = Fit(None, "table", untried=untried, n=_records_of(table, options.get("column")))
-    if missing and not isinstance(model, str):  # for the user's own model, a table needs correlations
-        return fit, contents, model
+    how = "pass the correlations (--correlations FILE)"
+    untried = NotRun("table", NO_CORRELATIONS, how, (name,))
+    fit = Fit(None, "table", untried=(untried,), n=_records_of(form))
+    if correlations is None and form.correlations is None and not isinstance(model, str):
+        return fit, contents, model  # for the user's own model, a table needs correlations
     release = from_table(table, model, correlations=correlations, **options)
-    alternatives = _alternatives(table, model, correlations, options, release)
+    if not kind_of(release).states:
+        fit = replace(fit, untried=())
+    elif form.correlations is not None:
+        fit = replace(fit, untried=(replace(untried, reason=f"{NO_CORRELATIONS} with enough digits"),))
+    alternatives = _alternatives(form, model, correlations, options, release)
     return replace(fit, release=release, alternatives=alternatives), contents, release.about
 
 
-def _records_of(source: object, column: str | None) -> float | None:
+def _records_of(form: Printed) -> float | None:
     """The number of records in the footer of a table."""
-    lines, footer = without_footer(as_printed(source, column=column).frame)
+    lines, footer = without_footer(form.frame)
     counted = footer.records(sum(str(label).strip().lower() not in SIGMA for label in lines.index))
     return counted[0] if counted is not None and counted[0] == counted[1] else None
 
 
 def _alternatives(
-    table: "str | Path | DataFrame",
-    model: Model | str,
-    correlations: "Correlations | None",
-    options: Json,
-    release: Release,
+    form: Printed, model: Model | str, correlations: "Correlations | None", options: Json, release: Release
 ) -> Alternatives:
-    options = dict(options)
-    column = options.pop("column", None)
+    options = {k: v for k, v in options.items() if k != "column"}
 
     def printed(digits: int) -> Release:
-        matrix = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits, column), model, correlations=matrix, **options)
+        given = correlations, form.correlations
+        matrix, below = (None if one is None else reprinted_correlations(one, digits) for one in given)
+        fewer = replace(form, frame=reprinted(form, digits), correlations=below)
+        return from_table(fewer, model, correlations=matrix, **options)
 
     alternatives: Alternatives = {f"print {k} digits": partial(printed, k) for k in _DIGITS}
-    if correlations is not None:
-        alternatives["leave the correlations out"] = partial(from_table, table, model, column=column, **options)
+    if correlations is not None or form.correlations is not None:
+        without = replace(form, correlations=None)
+        alternatives["leave the correlations out"] = partial(from_table, without, model, **options)
     # For releases of other kinds it raises an error when it is tried.
     alternatives["publish the estimates alone"] = partial(estimates_alone, cast(Derived, release))
     return alternatives
 
 
-def reprinted(table: object, digits: int, column: str | None = None) -> "DataFrame":
+def reprinted(table: object, digits: int) -> "DataFrame":
     """The table as a DataFrame of text, with at most `digits` significant digits in every cell.
 
     Raises:
@@ -100,12 +104,15 @@ def reprinted(table: object, digits: int, column: str | None = None) -> "DataFra
     >>> reprinted(frame, 3)["estimate"].tolist()
     ['25.8', '0.61']
     """
-    frame = as_printed(table, column=column).frame
+    frame = as_printed(table).frame
 
     def cut(number: Decimal, text: str) -> str:
         return text if len(number.as_tuple().digits) <= digits else cell(float(number), digits)
 
-    return _changed(frame, cut)
+    changed = _changed(frame, cut)
+    if (changed == frame.astype(object)).all(axis=None):
+        raise BayesreconError("the table has no more digits")
+    return changed
 
 
 def reprinted_correlations(correlations: "Correlations", decimals: int) -> "DataFrame":
@@ -123,10 +130,10 @@ def reprinted_correlations(correlations: "Correlations", decimals: int) -> "Data
     def cut(number: Decimal, text: str) -> str:
         return text if -int(number.as_tuple().exponent) <= decimals else format(number.quantize(step), "f")
 
-    return _changed(frame, cut) if square else _changed(frame, cut, always=True)
+    return _changed(frame, cut)
 
 
-def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: bool = False) -> "DataFrame":
+def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str]) -> "DataFrame":
     def changed_cell(value: str | float | None) -> str:
         text = (
             value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))
@@ -137,7 +144,4 @@ def _changed(frame: "DataFrame", change: Callable[[Decimal, str], str], always: 
             return text
         return change(number, text) if number.is_finite() else text
 
-    changed_frame = frame.astype(object).map(changed_cell)
-    if not always and (changed_frame == frame.astype(object)).all(axis=None):
-        raise BayesreconError("the table has no more digits")
-    return changed_frame
+    return frame.astype(object).map(changed_cell)

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.attacks.differences.one_record import Between, between
+from bayesrecon.attacks.differences.one_record import Between, between, exchanged
 from bayesrecon.attacks.differences.released import grams_of
 from bayesrecon.attacks.differences.search import Search, in_words_of_values, of_members, search
 from bayesrecon.attacks.differences.solved import gram_of_problem
@@ -158,6 +158,15 @@ class Differences:
             )
             for names in result.ambiguous
         ]
+        closed += [
+            NotRun(
+                KIND,
+                f"{' and '.join(names)} have as many records and share one field, which does not tell an exchange",
+                "compare releases that share more fields",
+                names,
+            )
+            for names in result.one_field
+        ]
         open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
@@ -201,6 +210,9 @@ class Differences:
                 summary = f"if the membership holds, {group} is {person}; {_also(one, known)}"
             else:
                 only = f"if {one.whole} and {parts} differ by one record and nothing else, it is {person}"
+                if one.exchanged:
+                    only = f"if one record of {one.whole} was exchanged or corrected in {parts} and no other was"
+                    only += f", it is {person} in {one.whole}"
                 summary = f"{only}; {_also(one, known)}"
         else:
             title = f"{records}{within} by difference"
@@ -227,6 +239,13 @@ class Differences:
             *(self._tried(one, names) if self.asked.remedies else ()),
         )
         return Finding(KIND, level, title, names, summary, needs, tuple(evidence), remedies)
+
+    def _left(self, one: Between, whole: Gram, parts: Sequence[Gram]) -> Between | None:
+        """What coarser forms of the same releases tell of the same records."""
+        if not one.exchanged:
+            return between(whole, parts, one.fields, None, self.most, self.asked.key)
+        found = exchanged(whole, parts[0], None, self.asked.key, one.fields)
+        return next((each for each in found if each.whole == whole.name), None)
 
     def _level(self, one: Between) -> Severity:
         """High if a value of a single person is known well."""
@@ -255,7 +274,7 @@ class Differences:
                 continue  # they have no more digits, or another form
             left = None
             if whole and all(parts):
-                left = between(whole[0], [part[0] for part in parts], one.fields, None, self.most, self.asked.key)
+                left = self._left(one, whole[0], [part[0] for part in parts])
             if left is None:
                 yield Remedy(f"{everywhere}: this attack then states nothing of these records", leaves="info")
             elif not _known(left):
@@ -302,7 +321,8 @@ def _nothing(result: Search, count: int) -> Finding:
     tried = f"{pairs} and {triples} of {count} releases have nearly as many records"
     summary = f"{tried}, and the digits of none show that they differ by one record or a few"
     if result.as_many:
-        summary += "; those of as many records are not compared, though one may have been exchanged or corrected"
+        pairs = "1 pair has" if result.as_many == 1 else f"{result.as_many} pairs have"
+        summary += f"; {pairs} as many records, and nothing shows that one record was exchanged or corrected"
     return Finding(KIND, "info", "no relation found between the releases", (), summary, "all releases")
 
 

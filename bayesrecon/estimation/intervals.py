@@ -13,6 +13,10 @@ _FEASIBLE = 1e-7  # error up to which a linear program counts a constraint as me
 _SAME = 1e-9  # relative change of a bound that ends the successive programs, far below a printed digit
 
 
+StatisticAt = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Function of errors of the totals `(P, S)` that returns values of a statistic `(S,)` and gradients `(P, S)` there."""
+
+
 @dataclass(frozen=True, eq=False)
 class EquationErrors:
     """Errors of k equations.
@@ -54,7 +58,7 @@ class EquationErrors:
         self,
         estimate: float,
         slope: Float[np.ndarray, " P"],
-        statistic_at: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        statistic_at: StatisticAt,
     ) -> tuple[float, float]:
         """The smallest and the largest value of a statistic that rounding allows, widened for 95 % of the sampling
         noise.
@@ -62,8 +66,7 @@ class EquationErrors:
         Args:
             estimate: value of the statistic.
             slope: `(P,)` gradient of the statistic in the totals.
-            statistic_at: function of an error of the totals, `(P,)`, that returns the statistic's value and gradient
-                there.
+            statistic_at: the statistic as a function of errors of the totals.
         """
         normal = self._quantile() * float(np.linalg.norm(slope @ self.normal))
         normal += float(np.abs(slope @ self.rule).sum())
@@ -81,7 +84,7 @@ class EquationErrors:
         sign: float,
         delta: np.ndarray | None,
         slope: np.ndarray,
-        statistic_at: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        statistic_at: StatisticAt,
     ) -> float:
         """The largest (sign 1) or smallest (-1) value of a statistic, starting from `delta`.
 
@@ -90,7 +93,8 @@ class EquationErrors:
         """
         if delta is None:
             return sign * np.inf
-        value, gradient = statistic_at(-self.bounded @ delta)
+        (value,), gradients = statistic_at(-self.bounded @ delta[:, None])
+        gradient = gradients[:, 0]
         gap = 0.0
         for _ in range(_PASSES):
             vertex = self._farthest(sign * (gradient @ self.bounded))
@@ -101,13 +105,13 @@ class EquationErrors:
                 return sign * np.inf
             if gap <= _SAME * float(np.abs(slope @ self.bounded).sum()):
                 break
-            steps = [statistic_at(-self.bounded @ (delta + t * (vertex - delta))) for t in _STEPS]
-            best = max(range(len(_STEPS)), key=lambda k: sign * steps[k][0])
-            if sign * (steps[best][0] - value) <= 0:
+            values, gradients = statistic_at(-self.bounded @ (delta[:, None] + np.outer(vertex - delta, _STEPS)))
+            best = int(np.argmax(np.where(np.isnan(values), -np.inf, sign * values)))
+            if sign * (values[best] - value) <= 0:
                 break
-            delta, (value, gradient) = delta + _STEPS[best] * (vertex - delta), steps[best]
+            delta, value, gradient = delta + _STEPS[best] * (vertex - delta), values[best], gradients[:, best]
             gap = 0.0 if _STEPS[best] == 1 else gap
-        return value + sign * max(gap, 0.0)
+        return float(value + sign * max(gap, 0.0))
 
     def _quantile(self) -> float:
         from scipy.special import stdtrit
@@ -122,11 +126,12 @@ class EquationErrors:
 def farthest(cost: np.ndarray, constraints: np.ndarray, values: np.ndarray, width: float) -> np.ndarray | None:
     """Minimise `cost @ delta` subject to `constraints @ delta = values` and `|delta| <= width`; None if that is
     infeasible. Without any delta the constraints hold only if their values are zero."""
-    from scipy.optimize import linprog  # costs a third of a second
-
+    if not len(constraints):  # a box
+        return -width * np.sign(cost)
     if not cost.size:
         return None if (np.abs(values) > _FEASIBLE).any() else np.zeros(0)
+    from scipy.optimize import linprog  # costs a third of a second
+
     size = float(np.abs(cost).max(initial=0.0)) or 1.0
-    equal = {"A_eq": constraints, "b_eq": values} if len(constraints) else {}
-    solution = linprog(cost / size, bounds=(-width, width), method="highs", **equal)
+    solution = linprog(cost / size, A_eq=constraints, b_eq=values, bounds=(-width, width), method="highs")
     return np.asarray(solution.x) if solution.status == 0 else None

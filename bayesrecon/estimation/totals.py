@@ -17,7 +17,7 @@ from bayesrecon.estimation.categories import known_totals, library_of
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.error_laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.influence import Influence
-from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.intervals import EquationErrors, StatisticAt
 from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.span import Fit
 from bayesrecon.estimation.statistics import Library, Statistic
@@ -322,18 +322,14 @@ def _series_errors(
 _ERRORS: dict[ErrorLaw, Callable[..., _RowErrors]] = {STATIONARY: _equation_errors, SAMPLED: _series_errors}
 
 
-def _shifted_statistic(
-    statistic: Statistic, library: Library, totals: SampledTotals
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Function of a change `(P,)` of the totals to the value of a statistic and its gradient `(P,)` there."""
-
-    def at(change: np.ndarray) -> tuple[float, np.ndarray]:
-        values = dict(zip(library.parts, totals.totals + change, strict=True))
-        slope = np.zeros(len(library.parts))
+def _shifted_statistic(statistic: Statistic, library: Library, totals: SampledTotals) -> StatisticAt:
+    def at(changes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shifted, slopes = totals.totals[:, None] + changes, np.zeros(changes.shape)
+        values: Any = dict(zip(library.parts, shifted, strict=True))  # arrays instead of numbers
         with np.errstate(divide="ignore", invalid="ignore"):
-            gradient = statistic.gradient(values)
-            slope[library.index(list(gradient))] = list(gradient.values())
-            return float(statistic.value(values)), slope
+            for name, slope in statistic.gradient(values).items():
+                slopes[library.index([name])] = slope
+            return np.broadcast_to(statistic.value(values), changes.shape[1:]), slopes
 
     return at
 

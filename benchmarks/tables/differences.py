@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,18 @@ KINDS = {
     "slightly corrected": "one less, and a value of another corrected by 0.001 sd",
     "exchanged": "one less, and another record exchanged",
     "as many": "one record exchanged, and nothing else",
+    "as many, corrected": "one record exchanged, and a value of another corrected by 0.5 sd",
+    "as many, slightly corrected": "one record exchanged, and a value of another corrected by 0.001 sd",
+    "value": "a value of one record corrected by 0.5 sd, and nothing else",
+    "two exchanged": "two records exchanged, and nothing else",
 }
+FEWER = {
+    "as many": 0.4,
+    "as many, corrected": 0.4,
+    "as many, slightly corrected": 0.04,
+    "value": 0.04,
+    "two exchanged": 0.4,
+}  # shares of the pairs
 INTRODUCTION = f"""# What the difference of two printed regressions gives away
 
 Made by `python -m benchmarks.tables.differences`. Least-squares fits of 50 to 500 simulated records are printed to
@@ -32,10 +44,13 @@ tables differ by one record and nothing else", holds all values of the missing p
 interval*: "if a value was corrected as well, or another record exchanged". A field whose totals do not agree is left
 out: a large correction of a value of another record hides that field alone, and the person is named by the rest. If
 another record was exchanged, all totals disagree, and hardly anybody is named: only by a single field that agrees by
-chance, and the second interval then holds what such a chance leaves. Tables of as many records are not compared, so
-that nobody is named where one record was exchanged and nothing else. The last rows are the null: {TABLES} tables of
-other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, are compared in all pairs
-and triples; *named* counts audits that state anybody.
+chance, and the second interval then holds what such a chance leaves.
+
+Tables of as many records may differ by one record that was exchanged. Then both records follow, under the condition
+that all others are the same; the rows are about the one of the first table. Its second interval covers a value of
+another record that was corrected; a second exchange leaves everything open. The last rows are the null: {TABLES} tables
+of other people of the same population, whose numbers of records are 200 to 204 or 100 to 104, or all the same, are
+compared in all pairs and triples; *named* counts audits that state anybody.
 """
 
 
@@ -82,15 +97,19 @@ def population(rng: np.random.Generator, covariates: int) -> Any:
 def pair(rng: np.random.Generator, kind: str, covariates: int, without: str) -> tuple[np.ndarray, list[Gram | None]]:
     """The missing record, and both tables."""
     n = int(rng.integers(50, 501))
-    every = population(rng, covariates)(n + 1)
+    every = population(rng, covariates)(n + 1 + (kind == "two exchanged"))
     whole, rest = every[:n], every[1:n].copy()
-    if kind == "as many":
-        return whole[0], [fitted(whole, "whole", without), fitted(every[1:], "rest", without)]
+    if kind.startswith("as many"):
+        rest = every[1:].copy()
+    elif kind == "two exchanged":
+        rest = every[2:]
+    elif kind == "value":
+        rest = whole.copy()
     if kind == "exchanged":
         rest[0] = every[n]
-    elif kind != "nested":
+    elif kind == "value" or "corrected" in kind:
         k = rng.integers(covariates + 1)
-        rest[0, k] += rng.choice([-1, 1]) * (0.5 if kind == "corrected" else 1e-3) * whole[:, k].std()
+        rest[0, k] += rng.choice([-1, 1]) * (1e-3 if "slightly" in kind else 0.5) * whole[:, k].std()
     return whole[0], [fitted(whole, "whole", without), fitted(rest, "rest", without)]
 
 
@@ -100,7 +119,8 @@ def measured(kind: str, covariates: int, pairs: int, without: str = "") -> dict[
     for _ in range(pairs):
         true, (whole, rest) = pair(rng, kind, covariates, without)
         result = search([] if whole is None or rest is None else [[whole], [rest]])
-        for found in filter(is_named, result.found):
+        of_whole = (found for found in result.found if found.whole == "whole")
+        for found in filter(is_named, of_whole):
             named += 1
             values = true[[whole.fields.index(f) for f in found.fields]]
             first.append(bool((np.abs(values - found.estimate) <= found.half).all()))
@@ -114,17 +134,18 @@ def is_named(found: Between) -> bool:
     return found.count == 1 and bool((found.half < NAMED * found.sd).any())
 
 
-def unrelated(covariates: int, audits: int) -> dict[str, Any]:
-    """The null: audits of tables of different people."""
+def unrelated(covariates: int, audits: int, kind: str = "unrelated") -> dict[str, Any]:
+    """The null: audits of tables of different people; of as many where the `kind` is "unrelated, as many"."""
     rng, began, named, compared = np.random.default_rng(covariates), time.process_time(), 0, 0
     for _ in range(audits):
         draw = population(rng, covariates)
         sizes = np.concatenate([rng.integers(200, 205, 4), rng.integers(100, 105, TABLES - 4)])
+        sizes = sizes if kind == "unrelated" else np.full(TABLES, sizes[0])
         grams = [fitted(draw(int(n)), str(i)) for i, n in enumerate(sizes)]
         result = search([[gram] for gram in grams if gram is not None])
         named += bool(result.found)
-        compared += result.pairs + result.triples
-    row = {"kind": "unrelated", "covariates": covariates, "without": "", "pairs": audits, "named": named}
+        compared += result.pairs + result.triples + result.as_many
+    row = {"kind": kind, "covariates": covariates, "without": "", "pairs": audits, "named": named}
     return row | {"compared": compared / audits, "seconds": (time.process_time() - began) / audits}
 
 
@@ -133,11 +154,12 @@ def rows(pairs: int, audits: int) -> Iterator[tuple[dict[str, Any], Callable[[],
     of: list[tuple[str, int, str]] = [(kind, covariates, "") for kind in KINDS for covariates in (1, 4)]
     of += [("nested", 1, "n"), ("nested", 4, "n"), ("nested", 1, "correlations")]
     for kind, covariates, without in of:
-        key = {"kind": kind, "covariates": covariates, "without": without, "pairs": pairs}
+        count = round(pairs * FEWER.get(kind, 1.0))
+        key = {"kind": kind, "covariates": covariates, "without": without, "pairs": count}
         yield key, partial(measured, **key)
-    for covariates in (1, 4):
-        key = {"kind": "unrelated", "covariates": covariates, "without": "", "pairs": audits}
-        yield key, partial(unrelated, covariates, audits)
+    for kind, covariates in product(("unrelated", "unrelated, as many"), (1, 4)):
+        key = {"kind": kind, "covariates": covariates, "without": "", "pairs": audits}
+        yield key, partial(unrelated, covariates, audits, kind)
 
 
 def line(row: dict[str, Any]) -> list[str]:
@@ -145,8 +167,9 @@ def line(row: dict[str, Any]) -> list[str]:
         _, rate, range_ = share([True] * hits + [False] * (of - hits))
         return f"{rate} ({range_})" if of else "–"
 
-    if row["kind"] == "unrelated":
-        name = f"null: {TABLES} unrelated tables, {row['compared']:.0f} comparisons"
+    if row["kind"].startswith("unrelated"):
+        of = "unrelated tables" + " of as many records" * ("as many" in row["kind"])
+        name = f"null: {TABLES} {of}, {row['compared']:.0f} comparisons"
         intervals = ["–", "–"]
     else:
         name = KINDS[row["kind"]] + (f", without {row['without']}" if row["without"] else "")
@@ -164,7 +187,7 @@ STUDY = Study(__file__, page, empty=list)
 
 
 def main() -> None:
-    parser = STUDY.parser(__doc__, pairs=2500, audits=1000)
+    parser = STUDY.parser(__doc__, pairs=2500, audits=400)
     given = STUDY.given(parser)
     kept, done = STUDY.kept(), list[dict[str, Any]]()
     for key, measure in rows(given.pairs, given.audits):

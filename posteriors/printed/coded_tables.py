@@ -56,6 +56,7 @@ class Coded:
         footer: footer of the table.
         shapes: limits from columns that are functions of one covariate, or products with it.
         presumed: limits from columns if they are what their names suggest.
+        related: correlations of the coefficients, below the diagonal row by row, if they were printed.
 
     >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
@@ -76,6 +77,7 @@ class Coded:
     footer: Footer = field(default=Footer())
     shapes: tuple[Limits, ...] = field(default=(), repr=False)
     presumed: "tuple[Presumed, ...]" = field(default=(), repr=False)
+    related: tuple[Number, ...] = ()
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         printed = self.footer.records(len(self.coefficients))

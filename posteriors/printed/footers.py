@@ -197,6 +197,13 @@ class PrintedNumbers:
     values: np.ndarray
     half: np.ndarray
 
+    def at(self, places: tuple[np.ndarray, ...]) -> "PrintedNumbers":
+        return PrintedNumbers(self.values[places], self.half[places])
+
+    @property
+    def pairs(self) -> "tuple[Number, ...]":
+        return tuple(zip(self.values.tolist(), self.half.tolist(), strict=True))
+
 
 def numbers_of(cells: Sequence[Cell]) -> PrintedNumbers:
     """The numbers in cells, NaN for empty cells. A cell that is a number has its shortest decimal form.

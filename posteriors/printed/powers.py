@@ -276,6 +276,7 @@ class WithoutCorrelations:
         covariates, response: names of the fields; the intercept comes first.
         coefficients, errors: `(value, half)` of each number, as far as rounding can have moved it either way.
         scale: s in the same way.
+        related: correlations in the same way, if they were printed. That of one slope tells the sign of the mean.
     """
 
     covariates: tuple[str, ...]
@@ -283,6 +284,7 @@ class WithoutCorrelations:
     coefficients: tuple[tuple[float, float], ...]
     errors: tuple[tuple[float, float], ...]
     scale: tuple[float, float]
+    related: tuple[tuple[float, float], ...] = ()
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
         return _rounded(lambda width: self._found(fields, total, width))
@@ -332,6 +334,8 @@ class WithoutCorrelations:
         result: Found = {f"mean({x}*{x})": (square, True)}
         domain = field.domain
         low, high = domain.ends
+        for r, half in self.related:  # of one slope and the intercept
+            low, high = (max(low, 0.0), high) if r < -half else (low, min(high, 0.0)) if r > half else (low, high)
         if domain.levels in ((0.0, 1.0), (0, 1)) and square[1] < 1:
             mean, signed = square, True
             if not counted:

@@ -5,7 +5,7 @@ Notes say how the columns were read.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -82,24 +82,28 @@ class Printed:
         notes: how the columns were read, unless their headers are plain.
         model: name of the model's column if several models stand side by side, else "".
         formula: formula of the call that R prints above, else "".
+        correlations: those of the estimates that are printed below, as text; None if there are none.
     """
 
     frame: "pd.DataFrame"
     notes: tuple[str, ...] = ()
     model: str = ""
     formula: str = ""
+    correlations: "pd.DataFrame | None" = None
 
 
 def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
     """The standard form of a printed table.
 
     Args:
-        table: the path of a file, or a DataFrame.
+        table: the path of a file, a DataFrame, or a table in this form.
         beside: files with numbers of its footer.
         column: name or number, from 1, of one of several models side by side.
     """
     import pandas as pd
 
+    if isinstance(table, Printed):
+        return table
     if isinstance(table, pd.DataFrame):
         grid = [["", *table.columns]] + [
             [name, *row] for name, row in zip(table.index, table.to_numpy(object), strict=True)
@@ -118,11 +122,13 @@ def as_printed(table: object, beside: Sequence[Path] = (), column: str | None = 
         content = read_printed(other)
         lines = [*lines, *content["lines"], *(" ".join(row) for grid in content["grids"] for row in grid)]
     if not grids:
+        lines, related = _apart(lines)
         read = grid_of(lines)
         grid, lines = read if read[0] else models_of(lines)
         if not grid:
             raise BayesreconError(f"{path}: no line of the text is the header of a table of estimates and errors")
-        return _form(grid, lines, column=column)
+        form = _form(grid, lines, column=column)
+        return form if related is None else _with_correlations(form, related)
     grid = max(grids, key=_readable)
     others = [" ".join(map(str, row)) for other in grids if other is not grid for row in other]
     return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]), column)
@@ -187,6 +193,53 @@ def _form(grid: Grid, lines: list[str], plain_headers: bool = False, column: str
         intercept = constant[0] if constant else "none of the lines"
         notes.append(Note(f"columns read as {how[1]}; the intercept is {intercept}{listed}"))
     return Printed(frame, tuple(notes), model, _formula_of(lines))
+
+
+_Triangle = dict[str, list[str]]
+"""The numbers of each line of a matrix of correlations."""
+
+_RELATED = re.compile(r"correlations?\b.*\b(?:coefficients?|estimates|effects)\b", re.IGNORECASE)
+_CORRELATION = re.compile(r"(?P<label>\S.*?)(?P<row>(?:\s+[-\u2212]?[01]?\.\d+)+)\s*$")  # counts have no point
+
+
+def _apart(lines: Sequence[str]) -> tuple[list[str], _Triangle | None]:
+    """The lines without a matrix of correlations of the estimates, and the matrix, which may go on below itself.
+
+    Symbols in place of numbers are no correlations.
+    """
+    at = next((i for i, line in enumerate(lines) if _RELATED.search(line)), None)
+    if at is None:
+        return list(lines), None
+    end = next((i for i in range(at + 1, len(lines)) if lines[i].rstrip().endswith(":")), len(lines))
+    related: _Triangle = {}
+    rest = list(lines[:at])
+    for line in lines[at + 1 : end]:
+        if (match := _CORRELATION.match(line.replace("|", " ").strip())) is not None:
+            related.setdefault(line_label(match["label"]), []).extend(match["row"].split())
+        else:
+            rest.append(line)
+    return [*rest, *lines[end:]], related
+
+
+def _with_correlations(form: Printed, related: _Triangle) -> Printed:
+    """The table with its correlations: a lower triangle with or without a diagonal, or a square."""
+    import pandas as pd
+
+    counts, labels = [len(row) for row in related.values()], list(related)
+    lines = [str(label) for label, *cells in form.frame.itertuples() if len(cells) > 1 and not _empty(cells[1])]
+    first = [label for label in lines if label not in related]
+    if len(first) == 1 and counts == list(range(1, len(counts) + 1)):  # the first column has no line of its own
+        labels, rows = [*first, *labels], [[], *related.values()]
+        rows = [[*row, "1"] for row in rows]
+    elif counts in (list(range(1, len(counts) + 1)), [len(counts)] * len(counts)):
+        rows = list(related.values())
+    else:
+        rows = []
+    if not rows or {*labels} != {*lines}:
+        note = "the correlations of the estimates that are printed below were not read"
+        return replace(form, notes=(*form.notes, f"{note}: pass them as numbers (correlations=)"))
+    cells = [[*row, *[""] * (len(labels) - len(row))] for row in rows]
+    return replace(form, correlations=pd.DataFrame(cells, labels, labels, dtype=object))
 
 
 def _formula_of(lines: Sequence[str]) -> str:

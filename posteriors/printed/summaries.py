@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
 _SCALE = "sigma"
 _MOST_BYTES = 2**24
+_COARSE = 0.1
 
 
 @in_float64
@@ -148,18 +149,24 @@ def from_table(
     for i in without_error:
         if plain(labels[i]) not in needs_no_error:
             raise BayesreconError(f"the standard error of {labels[i]} is missing")
-    if correlations is None and len(with_error) > 1:
+    below = correlations is None and printed_table.correlations is not None
+    given = printed_table.correlations if correlations is None else correlations
+    given = [["1"]] if given is None and len(with_error) == 1 else given
+    place = {i: k for k, i in enumerate(sorted(with_error))}
+    at = np.ix_(*2 * [[place[i] for i in with_error]])
+    related = None if given is None else _correlations(given, [labels[i] for i in sorted(with_error)]).at(at)
+    limits_only = below and model.name in ESTIMATORS and model.settings["intercept"]
+    if related is None or (limits_only and (_coarse(related) or (exact and len(with_error) == 2))):
         if draws is not None:
             raise BayesreconError("moments of draws need their correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        release = without_correlations_of(boxes, lines, first, second, title, coded, footer, formula is not None)
+        pairs = () if related is None else related.at(np.tril_indices(len(with_error), -1)).pairs
+        told = coded, footer, formula is not None, pairs
+        release = without_correlations_of(boxes, lines, first, second, title, *told)
         return replace(release, notes=(*notes, *release.notes))
-    related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(with_error)])
-    place = {i: k for k, i in enumerate(sorted(with_error))}
-    at = [place[i] for i in with_error]
     correlation, half = np.eye(count), np.zeros((count, count))
     block = np.ix_(range(len(with_error)), range(len(with_error)))
-    correlation[block], half[block] = related.values[np.ix_(at, at)], related.half[np.ix_(at, at)]
+    correlation[block], half[block] = related.values, related.half
     sd, sd_half = errors.values[order].copy(), np.nan_to_num(errors.half[order])
     sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[without_error])  # only a unit of length
     release = printed(
@@ -342,6 +349,15 @@ def _correlations(matrix: "str | Path | pd.DataFrame | npt.ArrayLike", labels: S
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
     return PrintedNumbers(0.5 * (values + values.T), half)
+
+
+def _coarse(related: PrintedNumbers) -> bool:
+    """Whether rounded correlations may be off by more than a small share of what is left of each estimate."""
+    own, vectors = np.linalg.eigh(related.values)
+    if own[0] <= 0:
+        return True
+    whiten = np.abs(vectors / np.sqrt(own))
+    return float((whiten.T @ (related.half * (1 - np.eye(len(own)))) @ whiten).sum(axis=1).max()) > _COARSE
 
 
 def release_of_table(source: object, model: object, power: float | None) -> Release | None:

@@ -139,6 +139,7 @@ def without_correlations_of(
     factors: Sequence[Factor] = (),
     footer: Footer | None = None,
     described: bool = False,
+    related: Printed = (),
 ) -> Release:
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
 
@@ -147,6 +148,7 @@ def without_correlations_of(
         factors: that a formula tells besides those that the labels tell.
         footer: footer of the table.
         described: whether a formula says what columns are, so that their names suggest nothing more.
+        related: correlations of the coefficients, below the diagonal row by row, with too few digits for equations.
     """
     if model.name not in ("ols", "logit", "poisson") or not model.settings["intercept"]:
         raise BayesreconError(
@@ -165,7 +167,8 @@ def without_correlations_of(
         if scale is not None and scale[0] <= 0:
             raise BayesreconError("the residual standard error is not positive")
         if scale is not None:
-            plain = WithoutCorrelations(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+            numbers = tuple(estimates), tuple(errors[: len(estimates)]), scale, tuple(related)
+            plain = WithoutCorrelations(covariates, y, *numbers)
         if scale is not None and orthogonal(labels):
             plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
         known = "n has a lower bound and moments have wide bounds"
@@ -197,6 +200,7 @@ def without_correlations_of(
         footer,
         _shapes(model, labels, fields, estimates, errors[: len(estimates)], scale, stated, footer),
         () if described else _presumed(model, labels, estimates, errors[: len(estimates)], scale, footer),
+        tuple(related),
     )
     title = name or f"{model.name}, estimates and standard errors"
     if stated:
@@ -206,7 +210,8 @@ def without_correlations_of(
             "more",
         )
     known += "".join(f"; {line}" for line in _of_shapes(model.name, labels, limits.presumed))
-    note = f"{NO_CORRELATIONS}: {known}; with correlations= {lost} would be determined"
+    without = f"{NO_CORRELATIONS} with enough digits" if related else NO_CORRELATIONS
+    note = f"{without}: {known}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
 

@@ -1,5 +1,7 @@
 """Tables as packages print them: headers, brackets, ratios, and the numbers below."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -492,3 +494,46 @@ def test_words_are_listed_as_they_are_compared():
     assert len(lists) > 8
     for word in {word for words in (*lists, *headers.FOOTERS.values()) for word in words}:
         assert headers.plain(word) == word
+
+
+R = Path(__file__).parents[1] / "fixtures" / "r"  # printed.R
+
+
+def test_correlations_that_r_prints_tell_the_sign_of_a_mean():
+    found = bayesrecon.recover(from_table(R / "printed-all.txt", "ols"))
+    row = found["mean(wt)"]
+    assert row.lower < 3.21725 < row.upper < row.lower + 1e-3
+    without = bayesrecon.recover(from_table(R / "printed-symbols.txt", "ols"))
+    assert without["mean(wt)"].estimate is None
+    assert any("were not read" in line for line in without.warnings)
+
+
+@pytest.mark.parametrize("name", ["factor", "wrapped"])
+def test_a_triangle_of_correlations_is_no_part_of_the_table(name):
+    printed = as_printed(R / f"printed-{name}.txt")
+    correlations = printed.correlations.replace("", "nan").astype(float).to_numpy()
+    lines = printed.frame.index[: len(correlations)]
+    assert list(lines) == list(printed.correlations.index)
+    expected = {"factor": (2, 4, 3, 0.65), "wrapped": (10, 10, 9, -0.42)}[name]
+    assert correlations[expected[1], expected[2]] == expected[3]
+    assert np.isnan(correlations).sum() == len(lines) * (len(lines) - 1) / 2
+
+
+def test_two_outputs_of_r_name_the_person_between_them():
+    found, *_ = bayesrecon.audit([R / f"printed-{name}.txt" for name in ("all", "without_20")], "ols", remedies=False)
+    assert found.severity == "high"
+    for item, true in zip(found.evidence[1:], (1.835, 33.9), strict=True):
+        assert item.lower <= true <= item.upper < item.lower + 0.01
+
+
+@pytest.mark.parametrize("form", ["diagonal", "square"])
+def test_correlations_of_other_forms(form, tmp_path):
+    rows = [["wt", "1.00000"], ["_cons", "-0.95800", "1.00000"]]
+    if form == "square":
+        rows[0].append("-0.95800")
+    related = "\n".join(f"{label:>12} | {'  '.join(cells)}" for label, *cells in rows)
+    lines = "mpg | Coefficient  Std. err.\n wt | -5.344472 .559101\n_cons | 37.28513 1.877627\nRoot MSE = 3.045882"
+    (tmp_path / "out.txt").write_text(f"{lines}\nCorrelation matrix of coefficients of regress model\n\n{related}\n")
+    found = bayesrecon.recover(from_table(tmp_path / "out.txt", "ols"))
+    assert found["n"].lower < 32 < found["n"].upper < found["n"].lower + 1
+    assert found["mean(wt)"].lower < 3.21725 < found["mean(wt)"].upper

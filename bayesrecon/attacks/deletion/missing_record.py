@@ -16,7 +16,7 @@ from functools import partial
 
 import jax
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from bayesrecon.arrays import Array
 from bayesrecon.divergence.outer_products import design, label_of, penalty_of, slopes, split_gradient
@@ -140,7 +140,7 @@ def _hidden(entries: int, checks: int) -> float:
         entries: number of entries of the vector.
         checks: number of their combinations that are observed.
     """
-    return float(np.sqrt(entries / chi2.ppf(_UNSEEN, checks)))
+    return float(np.sqrt(entries / chdtri(checks, 1 - _UNSEEN)))
 
 
 @partial(jax.jit, static_argnames="linear")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from bayesrecon.arrays import Array, Key
 from bayesrecon.attacks.attack import Attack, option
@@ -77,7 +77,7 @@ def _reconstruct(pair: Deletion, knows: Knows, starts: int, key: Key, progress: 
     record, se, gain = max(maxima, key=lambda maximum: maximum[2])
     gain -= _log_likelihood_without_tilt(side, weights)
     # If nothing was deleted, twice the gain is at most chi squared: one degree of freedom per entry, and the constant.
-    least = 0.5 * float(chi2.isf(_UNCHANGED, 1 + sum(np.size(v) for v in record.values())))
+    least = 0.5 * float(chdtri(1 + sum(np.size(v) for v in record.values()), _UNCHANGED))
     doubts = ()
     if gain < least:
         doubts = (

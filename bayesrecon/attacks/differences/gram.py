@@ -25,6 +25,7 @@ STEP = 1e-7
 """Relative step of finite differences for such numbers."""
 _SINGLE = 6e-8  # largest relative rounding error in single precision
 _WHOLE = 0.5  # error of n, below which one whole number is left
+_BENT = 0.01  # curvature relative to the effect of rounding, above which it is an error of its own
 _ROUNDED = 1e-9  # relative error of n, by arithmetic
 
 
@@ -172,6 +173,8 @@ def moved_gram(
 ) -> Gram | None:
     """The matrix of estimates and of those moved up and down by each error, `1 + 2 B` of them.
 
+    The curvature of an effect counts as an error of its own where it matters.
+
     Args:
         b, covariance, s: `(1 + 2 B, p)`, `(1 + 2 B, p, p)` and `(1 + 2 B,)`.
         stretch: `(B,)`, the distance of the two moved ones in units of the error.
@@ -191,4 +194,8 @@ def moved_gram(
         return None
     up, down = np.split(matrices[1:], 2)
     columns = (up - down) / stretch[:, None, None]
+    bent = 2 * (up + down - 2 * matrices[0]) / stretch[:, None, None] ** 2
+    size = np.sqrt(np.outer(*2 * [np.abs(np.diag(matrices[0]))])) + 1e-300
+    if (np.abs(bent) / size).sum() > _BENT * (np.abs(columns) / size).sum():
+        columns = np.concatenate([columns, math.sqrt(3) * bent])
     return Gram(name, fields, matrices[0], columns, None).counted(n)

@@ -10,34 +10,33 @@ release has mean zero and standard deviation one. Two questions are asked of the
   difference is `v v' + w w' - u u'`. Pairs w and u are drawn from the records' normal distribution and weighted by how
   well some v then explains the difference. A second interval for v holds under these alternatives as well. Those that
   would pass in less than a share `_EXCLUDED` of cases are called excluded.
+
+Two releases of as many records may differ by one record v that was exchanged for u, or of which a value was corrected.
+The difference is then `v v' - u u'`, which determines both. The same two questions are asked of the rest (`exchanged`).
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from bayesrecon.attacks.differences.gram import Gram
+from bayesrecon.attacks.differences.totals_difference import LEVEL, REJECTED, TotalsDifference
 from bayesrecon.domains import Domain
 
-_LEVEL = 0.05  # share of persons outside of the first interval, all fields together
-_REJECTED = 1e-3  # p value of the residual, below which a difference is not one record
 _ODDS = 200.0  # evidence against different people, for each comparison
-_SAMPLES = 1000  # pairs w, u of each correction
-_EXCHANGED = 250  # records w that were exchanged, with solutions u and v
 _EXCLUDED = 2e-3  # evidence relative to one record alone, below which an alternative is excluded
 _CHANGED = 2e-4  # the same where another field's totals do not agree, so that something else did change
 _SPREADS = (2.0, 8.0)  # variances of records between releases, in that of all records
-_LARGEST = 3.0  # correction, in standard deviations; they are drawn decade by decade, down to what makes no difference
-_HOPELESS = 3e3  # first approximation of a misfit, above which it is not computed
-_FAR = 10.0  # largest mean of two records at which a search begins, in standard deviations
-_STEPS = 3  # of Gauss and Newton's method
 _CURVED = 0.05  # relative rounding error of n, above which the effect of rounding is not linear
 _COARSE = 0.25  # standard error of a sum, in standard deviations, above which squares are not used
 _MOST_VALUES = 50_000  # sets of values that are compared
+_MOVED = 10.0  # standard errors of the difference of sums, below which the records of an exchange are not told
+_FEW = (4.0, 16.0)  # records that differ between releases where more than one was exchanged
+_SAME = 0.01  # the same in standard deviations of the fields
 _UNIT = 1.5  # ratio of means and of standard deviations from which a unit may differ
 
 
@@ -56,6 +55,7 @@ class Between:
         evidence: logarithm of the odds against different people.
         open: names of the alternatives that the second interval had to cover.
         disagrees: shared fields whose totals do not agree with these records, and which were left out.
+        exchanged: whether the part has another record instead, so that both are of as many records.
     """
 
     whole: str
@@ -71,12 +71,15 @@ class Between:
     evidence: float
     open: tuple[str, ...] = field(default=())
     disagrees: tuple[str, ...] = ()
+    exchanged: bool = False
 
     def alternatives(self, fields: Sequence[str]) -> tuple[str, str]:
         """The alternatives of the second interval, and this interval of fields, in words."""
         at = [self.fields.index(name) for name in fields]
         ranges = ", ".join(f"{self.fields[i]} {_range(self.lower[i], self.upper[i])}" for i in at)
-        return "if a value of another record was corrected as well, or another record exchanged", ranges
+        return "if a value of another record was corrected as well" + (
+            ", or another record exchanged" * (not self.exchanged)
+        ), ranges
 
     def only_values(self, domain_of: Callable[[str], Domain]) -> dict[str, tuple[float, ...]]:
         """The values of each field of all these records; empty unless whole numbers or levels leave one possibility.
@@ -159,27 +162,15 @@ def combined(
         most: largest number of records.
         key: seed.
     """
-    (_, whole), *others = terms
-    every = shared(whole, [gram for _, gram in others])
+    every = shared(terms[0][1], [gram for _, gram in terms[1:]])
     fields = every if fields is None else fields
     count = count_of(terms)
     if not fields or count is None or not 1 <= count <= most:
         return None
-    at = [whole.fields.index(f) for f in fields]
-    mean, sd = (moment[at] for moment in whole.moments)
-    if not (sd > 0).all():
+    posed = _posed(terms, fields, count)
+    if posed is None:
         return None
-    totals, errors = whole.standardised(fields, mean, sd)
-    correlation = totals[1:, 1:] / whole.matrix[0, 0]
-    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
-    for factor, part in others:
-        more, its_errors = part.standardised(fields, mean, sd)
-        totals, errors = totals + factor * more, errors + factor**2 * its_errors
-    sums = totals[np.triu_indices(len(totals))]
-    if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
-        gain = errors[0] / errors[0, 0]
-        sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
-    problem = _Problem(sums[1:], errors[1:, 1:], len(fields), correlation)
+    problem, mean, sd = posed
     records = sum(abs(factor) * gram.matrix[0, 0] for factor, gram in terms)
     names = in_words(terms)
     apart = problem.evidence_of_many(records, count)
@@ -189,12 +180,12 @@ def combined(
     v, covariance, misfit = problem.record()
     freedom = len(problem.difference) - len(v)
     evidence = problem.evidence(v, covariance, misfit) - apart
-    if comparisons is not None and (chdtrc(freedom, misfit) < _REJECTED or evidence < least):
+    if comparisons is not None and (chdtrc(freedom, misfit) < REJECTED or evidence < least):
         return None
     alone = np.sqrt(np.diag(problem.errors)[: len(v)])
     if (alone > _COARSE).any():  # squares may then have several solutions, and sums have one
         v, covariance = problem.difference[: len(v)], problem.errors[: len(v), : len(v)]
-    half = -ndtri(_LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
+    half = -ndtri(LEVEL / 2 / len(v)) * np.sqrt(np.diag(covariance))
     excluded = _EXCLUDED if len(fields) == len(every) else _CHANGED
     lower, upper, open_ = problem.alternatives(v, covariance, misfit, half, excluded, np.random.default_rng(key))
     return Between(
@@ -209,6 +200,86 @@ def combined(
         sd,
         evidence,
         open_,
+    )
+
+
+def _posed(
+    terms: Sequence[Term], fields: Sequence[str], count: int
+) -> tuple[TotalsDifference, np.ndarray, np.ndarray] | None:
+    """The difference of totals, with means and standard deviations of the fields; None if one is constant."""
+    (_, whole), *others = terms
+    at = [whole.fields.index(f) for f in fields]
+    mean, sd = (moment[at] for moment in whole.moments)
+    if not (sd > 0).all():
+        return None
+    totals, errors = whole.standardised(fields, mean, sd)
+    correlation = totals[1:, 1:] / whole.matrix[0, 0]
+    totals, errors = terms[0][0] * totals, terms[0][0] ** 2 * errors
+    for factor, part in others:
+        more, its_errors = part.standardised(fields, mean, sd)
+        totals, errors = totals + factor * more, errors + factor**2 * its_errors
+    sums = totals[np.triu_indices(len(totals))]
+    if errors[0, 0] > 0:  # the counts are not known, and it is assumed that they differ by one
+        gain = errors[0] / errors[0, 0]
+        sums, errors = sums + gain * (count - sums[0]), errors - np.outer(gain, errors[0])
+    return TotalsDifference(sums[1:], errors[1:, 1:], len(fields), correlation), mean, sd
+
+
+def agree(one: Gram, other: Gram) -> bool:
+    """Whether releases of as many records may be of the same ones."""
+    posed = _posed([(1.0, one), (-1.0, other)], shared(one, [other]), 0)
+    return posed is None or posed[0].agrees
+
+
+def exchanged(
+    one: Gram, other: Gram, comparisons: int | None = 1, key: int = 0, fields: tuple[str, ...] | None = None
+) -> tuple[Between, ...]:
+    """The record that only `one` has, and the record that only `other` has instead; none if the totals show no such
+    exchange, or are those of the same records. The evidence is compared with that for several exchanged records, and
+    for different people.
+
+    Args:
+        one, other: releases of as many records.
+        comparisons, key, fields: as in `combined`.
+    """
+    every = shared(one, [other])
+    fields = every if fields is None else fields
+    posed = _posed([(1.0, one), (-1.0, other)], fields, 0) if len(fields) > 1 and one.n == other.n is not None else None
+    if posed is None:
+        return ()
+    problem, mean, sd = posed
+    k = len(fields)
+    moved, alone = problem.difference[:k], problem.errors[:k, :k]
+    apart = float(moved @ np.linalg.pinv(alone, hermitian=True) @ moved)
+    told = apart >= _MOVED**2 and np.abs(moved).max() >= _SAME and (np.diag(alone) <= _COARSE**2).all()
+    if problem.agrees or not told:
+        return ()
+    others = max(problem.evidence_of_many(records, 0) for records in (*_FEW, 2 * one.matrix[0, 0]))
+    least = -math.inf if comparisons is None else others + math.log(_ODDS * comparisons)
+    evidence, sign = max((problem.evidence_of_exchange(sign), sign) for sign in (1.0, -1.0))
+    excluded = _EXCLUDED if len(fields) == len(every) else _CHANGED
+    found = problem.signed(sign).exchanged(excluded, np.random.default_rng(key)) if evidence >= least else None
+    if found is None:
+        return ()
+    estimate, half, lower, upper, open_ = found
+    order = (0, 1) if sign > 0 else (1, 0)
+    return tuple(
+        Between(
+            a.name,
+            (b.name,),
+            1,
+            fields,
+            mean + sd * estimate[i],
+            sd * half[i],
+            mean + sd * lower[i],
+            mean + sd * upper[i],
+            np.zeros((2, k)),
+            sd,
+            evidence - others,
+            open_,
+            exchanged=True,
+        )
+        for i, (a, b) in zip(order, ((one, other), (other, one)), strict=True)
     )
 
 
@@ -256,7 +327,7 @@ def other_units(one: Gram, other: Gram) -> dict[str, float]:
 
 
 def _group(
-    problem: "_Problem",
+    problem: TotalsDifference,
     names: tuple[str, tuple[str, ...]],
     fields: tuple[str, ...],
     count: int,
@@ -270,7 +341,7 @@ def _group(
     evidence -= math.log(len(_SPREADS)) + apart
     if evidence < least or (math.isfinite(least) and not problem.possible(count)):
         return None
-    k, level = len(fields), -ndtri(_LEVEL / 2 / len(fields))
+    k, level = len(fields), -ndtri(LEVEL / 2 / len(fields))
     half = level * np.sqrt(np.diag(problem.errors)[:k]) / count
     estimate = mean + sd * problem.difference[:k] / count
     ends = estimate - sd * half, estimate + sd * half
@@ -280,187 +351,3 @@ def _group(
     error = level * np.sqrt(np.einsum("kq,qr,kr->k", slopes, problem.errors, slopes))
     spread = sd**2 * np.stack([problem.difference[squares] - sums**2 / count, error])
     return Between(*names, count, fields, estimate, sd * half, *ends, spread, sd, evidence)
-
-
-class _Problem:
-    """A difference of totals in standardised units.
-
-    Args:
-        difference: `(q,)`, sums of the K fields, and of their products.
-        errors: `(q, q)`, covariance of its errors.
-        fields: K.
-        correlation: `(K, K)`, of the fields.
-    """
-
-    def __init__(self, difference: np.ndarray, errors: np.ndarray, fields: int, correlation: np.ndarray) -> None:
-        self.difference, self.errors, self.correlation = difference, errors, correlation
-        self.products = np.triu_indices(fields)
-        self.factor = np.linalg.cholesky(correlation + 1e-9 * np.eye(fields))
-        size = np.sqrt(np.maximum(np.diag(errors), 1e-300))
-        own, vectors = np.linalg.eigh(errors / np.outer(size, size))
-        own = np.maximum(own, 1e-10 * own[-1])
-        self.whiten = (vectors / np.sqrt(own)).T / size  # (q, q)
-        self.log_scale = float(np.log(size).sum() + 0.5 * np.log(own).sum())
-
-    def features(self, z: np.ndarray) -> np.ndarray:
-        """`(..., q)` entries of `(1, z) (1, z)'` but the first, for `z (..., K)`."""
-        i, j = self.products
-        return np.concatenate([z, z[..., i] * z[..., j]], axis=-1)
-
-    def record(self, others: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The record v that explains the difference less `others (..., q)`, its covariance and the misfit."""
-        rest = self.difference - others
-        found, covariance, misfit = self._explained(rest, rest[..., None, : len(self.correlation)])
-        return found[..., 0, :], covariance, misfit
-
-    def exchange(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Records v and u `(S, 2, K)` whose difference explains the same, as far as that is likely.
-
-        Sums and products of `v v' - u u'` are a and `a m' + m a'`, with `a = v - u` and `m = (v + u) / 2`. A normal
-        distribution of u is part of the misfit.
-
-        Returns:
-            Positions of the `others (N, q)` that are likely, the records, their covariances and misfits.
-        """
-        rest, k, (i, j) = self.difference - others, len(self.correlation), self.products
-        a, products = rest[:, :k], np.zeros((len(rest), k, k))
-        products[:, i, j] = products[:, j, i] = rest[:, k:]
-        size = np.linalg.norm(a, axis=1, keepdims=True) + 1e-6
-        unit = a / size
-        along = (products @ unit[:, :, None])[..., 0]
-        twice = along - unit * (unit * along).sum(axis=1, keepdims=True) / 2
-        left = products - twice[:, :, None] * unit[:, None] - unit[:, :, None] * twice[:, None]  # whatever m is
-        likely = np.flatnonzero((left**2).sum(axis=(1, 2)) < _HOPELESS * np.trace(self.errors))
-        a, m = a[likely], (twice / size)[likely]
-        m *= np.minimum(1.0, _FAR / (np.linalg.norm(m, axis=1, keepdims=True) + 1e-300))
-        return likely, *self._explained(rest[likely], np.stack([m + a / 2, m - a / 2], axis=1))
-
-    def _explained(self, rest: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Records near z `(..., 1 or 2, K)` that explain `rest (..., q)`, the second one with a negative sign."""
-        k, (i, j), signs = len(self.correlation), self.products, np.array([1.0, -1.0])[: z.shape[-2]]
-        size, eye, leading = k * len(signs), np.eye(k), rest.shape[:-1]
-        prior = np.kron(np.eye(len(signs))[1:], np.linalg.inv(self.factor))
-
-        def residual(z: np.ndarray) -> np.ndarray:
-            own = (rest - (signs[:, None] * self.features(z)).sum(axis=-2)) @ self.whiten.T
-            return np.concatenate([own, -z.reshape(*leading, size) @ prior.T], axis=-1)
-
-        covariance = np.zeros((*leading, size, size))
-        for _ in range(_STEPS):
-            sums = np.broadcast_to(eye, (*z.shape[:-1], k, k))
-            slopes = np.concatenate([sums, z[..., i, None] * eye[j] + z[..., j, None] * eye[i]], axis=-2)
-            slopes = np.concatenate([sign * slopes[..., n, :, :] for n, sign in enumerate(signs)], axis=-1)
-            slopes = np.concatenate([self.whiten @ slopes, np.broadcast_to(prior, (*leading, *prior.shape))], axis=-2)
-            transposed = np.swapaxes(slopes, -1, -2)
-            covariance = np.linalg.inv(transposed @ slopes)
-            z = z + (covariance @ (transposed @ residual(z)[..., None]))[..., 0].reshape(z.shape)
-        return z, covariance, np.asarray((residual(z) ** 2).sum(axis=-1))
-
-    def evidence(self, v: np.ndarray, covariance: np.ndarray, misfit: np.ndarray) -> float:
-        """Logarithm of the evidence for one record, which has a Cauchy distribution in every field."""
-        q, k = len(self.difference), len(v)
-        volume = 0.5 * np.linalg.slogdet(covariance)[1] + 0.5 * (k - q) * math.log(2 * math.pi)
-        return float(_log_cauchy(v) + volume - self.log_scale - 0.5 * misfit)
-
-    def evidence_of_many(self, records: float, count: int) -> float:
-        """The same for the difference of sums over `records` people, if their normal distributions agree."""
-        r, (i, j), k = self.correlation, self.products, len(self.correlation)
-        own = np.zeros_like(self.errors)
-        own[:k, :k] = r
-        own[k:, k:] = r[i][:, i] * r[j][:, j] + r[i][:, j] * r[j][:, i]
-        covariance = records * own + self.errors
-        rest = self.difference - count * np.concatenate([np.zeros(k), r[i, j]])
-        size = np.sqrt(np.diag(covariance))
-        eigen, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-        eigen = np.maximum(eigen, 1e-12)
-        whitened = vectors.T @ (rest / size) / np.sqrt(eigen)
-        log_determinant = np.log(eigen).sum() + 2 * np.log(size).sum()
-        return float(-0.5 * (log_determinant + whitened @ whitened + len(rest) * math.log(2 * math.pi)))
-
-    def possible(self, count: int) -> bool:
-        """Whether sums of squares around the mean of `count` records are not negative."""
-        k = len(self.correlation)
-        sums, (i, j) = self.difference[:k], self.products
-        squares = np.zeros((k, k))
-        squares[i, j] = squares[j, i] = self.difference[k:] - sums[i] * sums[j] / count
-        error = math.sqrt(float(np.trace(self.errors[k:, k:])))
-        return bool(np.linalg.eigvalsh(squares)[0] > -4 * error)
-
-    def alternatives(
-        self,
-        v: np.ndarray,
-        covariance: np.ndarray,
-        misfit: np.ndarray,
-        half: np.ndarray,
-        excluded: float,
-        rng: np.random.Generator,
-    ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-        """Ends `(K,)` of the interval of v with a second record exchanged or corrected, and names of these cases."""
-        k = len(v)
-        lower, upper, open_ = v - half, v + half, []
-        tail, volume = _LEVEL / 2 / k, 0.5 * np.linalg.slogdet(covariance)[1]
-        for name, moved, sd, logs in self._others(v, misfit, float(half.min()), rng):
-            with np.errstate(over="ignore", under="ignore"):
-                weights = np.exp(np.minimum(logs - volume, 50.0))
-            if not weights.sum() > excluded * (_EXCHANGED if name == "exchanged" else _SAMPLES):
-                continue
-            open_.append(name)
-            error = -ndtri(tail) * sd
-            low, high = (_quantile(x, weights, q) for x, q in ((moved - error, tail), (moved + error, 1 - tail)))
-            lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-        return lower, upper, tuple(dict.fromkeys(open_))
-
-    def _others(
-        self, v: np.ndarray, misfit: np.ndarray, least: float, rng: np.random.Generator
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-        """Alternatives: name, records `(S, K)`, their standard errors `(S, K)`, and logarithms of weights `(S,)`."""
-        k = len(v)
-        w = rng.normal(size=(_EXCHANGED, k)) @ self.factor.T
-        likely, pairs, spread, misfits = self.exchange(self.features(w))
-        (pairs, sd, logs), w = self._weighed(pairs, spread, misfits, misfit), w[likely]
-        one = pairs[:, 0]
-        # Who was exchanged and who left is the same question: either may be far out, and each may be either.
-        far = np.logaddexp(_log_cauchy(one), self._log_normal(one) + _log_cauchy(w) - self._log_normal(w))
-        logs = logs + far - _log_cauchy(v) - np.log(np.diag(self.factor)).sum() - 2 * math.log(2)
-        yield "exchanged", np.concatenate([one, w]), np.concatenate([sd[:, :k], 0 * w]), np.tile(logs, 2)
-        # The misfit, nearly: that of products computed from the sums.
-        (i, j), eye = self.products, np.eye(k)
-        change = np.concatenate([-(v[i, None] * eye[j] + v[j, None] * eye[i]), np.eye(len(i))], axis=1)
-        screen = np.linalg.pinv(change @ self.errors @ change.T, hermitian=True)
-        least = min(max(least, 1e-6), 0.1 * _LARGEST)
-        ends = [*np.geomspace(least, _LARGEST, max(math.ceil(math.log10(_LARGEST / least)), 1) + 1)]
-        for band in pairwise(ends):
-            w = rng.normal(size=(_SAMPLES, k)) @ self.factor.T
-            u, size = w.copy(), np.exp(rng.uniform(math.log(band[0]), math.log(band[1]), _SAMPLES))
-            u[np.arange(_SAMPLES), rng.integers(k, size=_SAMPLES)] += size * rng.choice([-1.0, 1.0], _SAMPLES)
-            others = self.features(w) - self.features(u)
-            rest = self.difference - others
-            products = (rest - self.features(rest[:, :k]))[:, k:]
-            likely = ((products @ screen) * products).sum(axis=1) < misfit + _HOPELESS
-            if likely.any():
-                yield "corrected", *self._weighed(*self.record(others[likely]), misfit)
-
-    def _weighed(
-        self, moved: np.ndarray, spread: np.ndarray, misfits: np.ndarray, misfit: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Records, their standard errors, and logarithms of weights."""
-        logs = 0.5 * (np.linalg.slogdet(spread)[1] - misfits + misfit)
-        return moved, np.sqrt(np.diagonal(spread, axis1=1, axis2=2)), logs
-
-    def _log_normal(self, z: np.ndarray) -> np.ndarray:
-        """Logarithm of the density of records `(..., K)`."""
-        whitened = np.linalg.solve(self.factor, z[..., None])[..., 0]
-        size = 0.5 * z.shape[-1] * math.log(2 * math.pi) + np.log(np.diag(self.factor)).sum()
-        return -0.5 * (whitened**2).sum(axis=-1) - size
-
-
-def _log_cauchy(v: np.ndarray) -> np.ndarray:
-    return -np.log(np.pi * (1 + v**2)).sum(axis=-1)
-
-
-def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
-    """Weighted quantiles of the columns of `values (S, K)`."""
-    order = np.argsort(values, axis=0)
-    total = np.cumsum(weights[order], axis=0) / weights.sum()
-    at = np.minimum((total < share).sum(axis=0), len(values) - 1)
-    return np.take_along_axis(values, np.take_along_axis(order, at[None], 0), 0)[0]

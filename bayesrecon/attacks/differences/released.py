@@ -56,10 +56,14 @@ def _of_table(release: StatedLimits, n: float | None, knows: Knows, solve: Solve
         n = counted[0] if counted[0] == counted[1] else n
     known = check_knowledge(release.about, **knows).fields
     low, high = (-math.inf, math.inf) if len(known) != 2 else known[settings["covariates"][0]].domain.ends
+    if len(table.coefficients) == 2:
+        for r, half in table.related:
+            low, high = (0.0, high) if r < -half else (low, 0.0) if r > half else (low, high)
     signs = [1.0] if low >= 0 or len(table.coefficients) == 1 else [-1.0] if high <= 0 else [1.0, -1.0]
     fields = (*settings["covariates"], settings["response"])
     numbers = table.coefficients, table.errors, table.scale
-    found = [gram_of(release.name, fields, *numbers, n=n, sign=sign) for sign in signs]
+    related = table.related if len(table.coefficients) > 2 and table.related else None
+    found = [gram_of(release.name, fields, *numbers, related, n, sign) for sign in signs]
     return [gram for gram in found if gram is not None]
 
 

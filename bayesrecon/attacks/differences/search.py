@@ -12,7 +12,16 @@ from itertools import combinations, product
 import numpy as np
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.attacks.differences.one_record import Between, between, combined, count_of, other_units, shared
+from bayesrecon.attacks.differences.one_record import (
+    Between,
+    agree,
+    between,
+    combined,
+    count_of,
+    exchanged,
+    other_units,
+    shared,
+)
 from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.row import Row
@@ -28,7 +37,8 @@ class Search:
     Attributes:
         found: one entry for each related combination.
         pairs, triples: numbers of combinations whose counts differ by one or a few records.
-        as_many: number of pairs of as many records, which are not compared.
+        as_many: number of pairs of as many records, compared to see whether one record was exchanged.
+        one_field: pairs of as many other records that share a single field, of which an exchange is not told.
         units: `(whole, part, field, ratio)` for releases of nearly as many records in different units.
         ambiguous: pairs that are related for several signs of a mean.
     """
@@ -37,6 +47,7 @@ class Search:
     pairs: int
     triples: int
     as_many: int
+    one_field: tuple[tuple[str, str], ...]
     units: tuple[tuple[str, str, str, float], ...]
     ambiguous: tuple[tuple[str, ...], ...]
 
@@ -53,9 +64,16 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Col
     usable = [release for release in releases if release]
     pairs = list(_close(usable, 1, most, earlier))
     triples = list(_close(usable, 2, most, earlier))
+    as_many = [
+        two
+        for two in combinations(usable, 2)
+        if count_of([(1.0, two[0][0]), (-1.0, two[1][0])]) == 0
+        and shared(two[0][0], [two[1][0]])
+        and not {one[0].name for one in two} <= {*earlier}
+    ]
     comparisons = sum(
         math.prod(map(len, one)) * (1 + len(shared(one[0][0], [part[0] for part in one[1:]])))
-        for one in (*pairs, *triples)
+        for one in (*pairs, *triples, *as_many)
     )
     found: list[Between] = []
     ambiguous: list[tuple[str, ...]] = []
@@ -75,8 +93,19 @@ def search(releases: Sequence[Signed], most: int = 9, key: int = 0, earlier: Col
             ratios = other_units(whole[0], parts[0][0])
             compared = best[0].fields if best else ()
             units += [(whole[0].name, parts[0][0].name, f, ratio) for f, ratio in ratios.items() if f not in compared]
-    as_many = sum(count_of([(1.0, one[0]), (-1.0, other[0])]) == 0 for one, other in combinations(usable, 2))
-    return Search(tuple(found), len(pairs), len(triples), as_many, tuple(units), tuple(ambiguous))
+    one_field: list[tuple[str, str]] = []
+    for two in as_many:
+        names = two[0][0].name, two[1][0].name
+        related = [each for one, other in product(*two) if (each := _exchange(one, other, comparisons, key))]
+        found += related[0] if len(related) == 1 else []
+        if len(related) > 1:
+            ambiguous.append(names)
+        elif not related:
+            units += [(*names, f, ratio) for f, ratio in other_units(two[0][0], two[1][0]).items()]
+            alone = len(shared(two[0][0], [two[1][0]])) == 1 and not any(agree(*each) for each in product(*two))
+            one_field += [names] if alone else []
+    counts = len(pairs), len(triples), len(as_many)
+    return Search(tuple(found), *counts, tuple(one_field), tuple(units), tuple(ambiguous))
 
 
 def _close(releases: Sequence[Signed], parts: int, most: int, earlier: Collection[str]) -> Iterator[tuple[Signed, ...]]:
@@ -100,6 +129,17 @@ def _relation(whole: Gram, parts: Sequence[Gram], comparisons: int, most: int, k
     without = [(f, between(whole, parts, tuple(x for x in every if x != f), comparisons, most, key)) for f in every]
     related = [replace(one, disagrees=(f,)) for f, one in without if one is not None]
     return max(related, key=lambda one: one.evidence, default=None)
+
+
+def _exchange(one: Gram, other: Gram, comparisons: int, key: int) -> tuple[Between, ...]:
+    """As `_relation`, for releases of as many records."""
+    every = shared(one, [other])
+    found = exchanged(one, other, comparisons, key, every)
+    if found or len(every) < 3:
+        return found
+    without = [(f, exchanged(one, other, comparisons, key, tuple(x for x in every if x != f))) for f in every]
+    related = [tuple(replace(each, disagrees=(f,)) for each in two) for f, two in without if two]
+    return max(related, key=lambda two: two[0].evidence, default=())
 
 
 def in_words_of_values(only: Mapping[str, Sequence[float]]) -> str:
@@ -131,10 +171,10 @@ def rows_between(found: Sequence[Between]) -> tuple[tuple[Row, ...], tuple[str, 
                 rows.append(Row(f"{what}({less})"))
         left = f", and the totals of {', '.join(one.disagrees)} differ by more" if one.disagrees else ""
         holds = "differ by one record" if one.count == 1 else f"differ by {one.count} records"
+        holds = "differ by one record that was exchanged" if one.exchanged else holds
         conditions.append(
             f"the releases are not of the same records: this is what {less} leaves, if they {holds} and nothing "
-            f"else{left}; intervals of a single record also hold if a value of another one was corrected, or another "
-            "one exchanged"
+            f"else{left}; intervals of a single record also hold {one.alternatives(())[0]}"
         )
     return tuple(rows), tuple(conditions)
 

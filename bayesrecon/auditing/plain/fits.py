@@ -48,7 +48,7 @@ def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     if look.fit is not None:
         from bayesrecon.auditing.fit_findings import attack_fit
 
-        stage = attack_fit(look.fit, look.asked, look.progress)
+        stage = attack_fit(look.fit, look.asked, look.progress, look.determined)
         findings, notes = [*findings, *stage.findings], [*notes, *stage.warnings, *stage.untried]
     return findings, notes
 
@@ -71,7 +71,7 @@ def _saved(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
 
         about = fit.release.about
         known = replace(look.asked, knows=of_model(look.asked.knows, about))
-        stage = attack_fit(Fit(fit.release, where=where), known, look.progress)
+        stage = attack_fit(Fit(fit.release, where=where, place=fit.where), known, look.progress, look.determined)
         found = scored_fit(stage.findings, about, look.asked)
         findings += [replace(f, title=f"{f.title} ({_named(fit)})") for f in found]
         notes += [*stage.untried, *(labelled(_named(fit), warning) for warning in stage.warnings)]

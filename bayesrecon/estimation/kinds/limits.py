@@ -73,13 +73,14 @@ def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
         row.name == "n" and row.lower == row.upper is not None for row in rows
     ):
         return note
+    without = note.partition(":")[0]
     left = [row.name for row in rows if row.name not in determined]
     if not left:
-        return Note(f"{NO_CORRELATIONS}, and are not needed: every statistic is determined")
+        return Note(f"{without}, and are not needed: every statistic is determined")
     if release.model.name != "ols":
         return note
     more = f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
-    return f"{NO_CORRELATIONS}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
+    return f"{without}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
 
 
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], Statements, tuple[str, ...]]:
