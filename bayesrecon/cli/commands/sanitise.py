@@ -1,6 +1,7 @@
 """`bayesrecon sanitise`: draws that may be published in the place of others."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,7 +12,8 @@ from bayesrecon.cli.audits import check_writable, ledger_apart
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.files import staged, write_whole
+from bayesrecon.json_types import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,12 +140,21 @@ def sanitise(
     if promised and args.release:
         raise BayesreconError(f"--epsilon does without {args.release[0]}: it needs --model and --data alone")
     opened = None if promised else _mode(args) if mode else _draws(args)
-    copies: list[tuple[bytes, Audit | None]] = []
-    with console.progress_bar() as progress, as_typed({"draws": "--keep-draws"}):
+    audited: Audit | None = None
+    # The file is complete before its worth is spent, and moved into place afterwards: no release is without its worth.
+    with (
+        console.progress_bar() as progress,
+        as_typed({"draws": "--keep-draws"}),
+        nullcontext() if dry_run else staged(out) as temporary,
+    ):
 
-        def accept(result: Any) -> None:
+        def accept(result: Any) -> "Json":
+            nonlocal audited
             progress("auditing the copy", 0.9)
-            copies.append((_table_of(result), None) if mode else _audited(result, out))
+            content, audited, entry = _of_mode(result, out) if mode else _audited(result, out)
+            if temporary is not None:
+                temporary.write_bytes(content)
+            return entry
 
         sanitised: Sanitised | Guaranteed = cast(Any, run)(
             opened,
@@ -161,9 +172,7 @@ def sanitise(
             progress=progress,
             **promised,
         )
-    ((content, audited),) = copies
     if not dry_run:
-        write_whole(out, lambda temporary: temporary.write_bytes(content))
         console.wrote(out)
     if table is not None and not dry_run and isinstance(sanitised, Sanitised):
         rows = _table_of(sanitised)
@@ -226,18 +235,29 @@ def _table_of(result: "Sanitised") -> bytes:
     return result.table().to_csv().encode()
 
 
-def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit]":
-    """The file and its audit."""
-    from bayesrecon.auditing.audit import audit
+def _of_mode(result: "Sanitised", path: Path) -> "tuple[bytes, None, Json]":
+    """The table of a mode, which has no audit, and its entry in the ledger."""
+    from bayesrecon.auditing.fix import as_file
+    from bayesrecon.auditing.published import entry_of_mode
+
+    with as_file(content := _table_of(result), path.name) as copy:
+        return content, None, entry_of_mode(copy, result)
+
+
+def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit, Json]":
+    """The file, its audit, and its entry in the ledger."""
+    from bayesrecon.auditing.audit import audit, released_by
     from bayesrecon.auditing.fix import audited_copy
+    from bayesrecon.auditing.published import entry_of
     from bayesrecon.posteriors.named_draws import named_draws
 
-    release = result.release
+    release, entries = result.release, list[Json]()
 
     def audit_file(copy: Path) -> "Audit":
+        entries.append(entry_of(copy, *released_by(str(copy), release.model), release.model))
         return audit(str(copy), release.model, remedies=False)
 
-    return audited_copy(named_draws(release).values, path, audit_file, result.attributes)
+    return *audited_copy(named_draws(release).values, path, audit_file, result.attributes), entries[0]
 
 
 def _account(result: "Sanitised") -> str:
