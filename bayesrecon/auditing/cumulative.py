@@ -95,15 +95,15 @@ def shown(draws: np.ndarray) -> np.ndarray:
     return draws[np.sort(np.random.default_rng(0).permutation(len(draws))[:_SHOWN])]
 
 
-def determined_by(one: Released, asked: Asked) -> Determined | None:
-    """What an output determines; None if nothing can be computed."""
+def examined(one: Released, asked: Asked) -> Released:
+    """An output with what it determines."""
     if one.determined is not None or one.release is None:
-        return one.determined
+        return one
     try:
         recovery = recovered(one.release, **of_model(asked.knows, one.release.about), key=asked.key).judged()
-    except (BayesreconError, *INCALCULABLE):
-        return None
-    return Determined(tuple(recovery))
+    except (BayesreconError, *INCALCULABLE) as error:
+        return replace(one, determined=Determined((), error=str(error)))
+    return replace(one, determined=Determined(tuple(recovery)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def _is_known(row: Row) -> bool:
 
 
 def _output(one: Released, asked: Asked) -> _Output | None:
-    if (by := determined_by(one, asked)) is None:
+    if (by := examined(one, asked).determined) is None or by.error:
         return None
     rows = by.rows if by.worth is None else tuple(_with_measure(row, by.worth) for row in by.rows)
     return _Output(one.name, one.part, one.release, by, rows)

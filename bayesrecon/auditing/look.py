@@ -106,6 +106,7 @@ class Determined:
         guaranteed: whether it has a guarantee of differential privacy, which bounds what it adds to others.
         measure: name of the measure that was added to the data: equal names are one measure, others are independent.
             None if there is none, or if it has no name.
+        error: why nothing can be computed, or empty.
     """
 
     rows: "tuple[Row, ...]"
@@ -113,6 +114,7 @@ class Determined:
     worth: float | None = None
     guaranteed: bool = False
     measure: str | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bayesrecon.attacks.differences.gram import Gram
-from bayesrecon.auditing.cumulative import determined_by, shown
+from bayesrecon.auditing.cumulative import examined, shown
 from bayesrecon.auditing.look import Asked, Determined, Released
 from bayesrecon.auditing.statement import digests
 from bayesrecon.auditing.together import Differences
@@ -53,7 +53,8 @@ def entry_of(
     asked = Asked(knows=stated, key=key)
     grams = Differences(released, asked).grams
     found = [
-        _determined(determined_by(one, asked)) | {"grams": list(map(_packed, grams[one.name]))} for one in released
+        _determined(examined(one, asked).determined) | {"grams": list(map(_packed, grams[one.name]))}
+        for one in released
     ]
     table = _table(path, model, how, stated) if is_table(str(path)) and len(released) == 1 else None
     return {"name": path.name, "kind": kind, **digests(path), "released": found, "table": table}
