@@ -88,6 +88,7 @@ class Asked:
             "known": sorted(self.known),
             **numbers,
             **fields,
+            "earlier": len(self.earlier),
             "public": list(self.public),
             "remedies": self.remedies,
             "effort": self.effort,

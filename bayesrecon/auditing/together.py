@@ -157,7 +157,10 @@ class Differences:
             )
             for names in result.ambiguous
         ]
-        open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
+        known = {name: one.determined for name, one in self.by_name.items() if one.determined is not None}
+        # Epsilon bounds what draws with a guarantee add to others.
+        bounded = {*self.asked.earlier, *(name for name, by in known.items() if by.guaranteed)}
+        open_ = [name for name, grams in self.grams.items() if not grams and name not in bounded]
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())

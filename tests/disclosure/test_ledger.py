@@ -493,11 +493,13 @@ def test_what_was_published_is_entered_once_and_never_removed(path):
     assert publish(path, "a") == ("1", True)
     assert publish(path, "a") == ("1", False)
     assert publish(path, "a", Whose(part="2026")) == ("2", True)
+    assert publish(path, "b", Whose(part="2026")) == ("3", True)
+    assert publish(path, "b") == ("3", False)
     with opened_ledger(path) as book:
         assert book.withdraw("default", "1")["withdrawn"]
-        with pytest.raises(BayesreconError, match="no entry 3; its entries: 1, 2"):
-            book.withdraw("default", "3")
-    assert entries(path) == ["a", "a"]
+        with pytest.raises(BayesreconError, match="no entry 4; its entries: 1, 2, 3"):
+            book.withdraw("default", "4")
+    assert entries(path) == ["a", "a", "b"]
 
 
 WRITER = """

@@ -318,8 +318,9 @@ class Ledger:
         """Enter what was published, and write the ledger. Returns each entry, and whether it is new.
 
         Args:
-            files: as `auditing.published.entry_of` makes them. The same bytes, and the same arrays, are entered once.
-                What is known of bytes is that of the last time, unless that is nothing.
+            files: as `auditing.published.entry_of` makes them. The same bytes, and the same arrays, are entered once
+                for a part; without a part they are those of any. What is known of bytes is that of the last time,
+                unless that is nothing.
 
         Raises:
             OSError: the ledger cannot be written.
@@ -334,7 +335,7 @@ class Ledger:
             return None
         account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
         listed = account.setdefault("published", [])
-        same = [one for one in listed if one["part"] == whose.part]
+        same = [one for one in listed if whose.part in (None, one["part"])]
         same = [
             *(one for one in same if one["sha256"] == file["sha256"]),
             *(one for one in same if one.get("arrays") == file.get("arrays") is not None),
