@@ -93,12 +93,13 @@ def _files(names: "Sequence[str]") -> list[Path]:
     """The files, and those of folders."""
     from bayesrecon.auditing.folders import files_of, is_folder
 
-    found: list[Path] = []
+    found: dict[Path, None] = {}
     for path in map(Path, names):
-        found += files_of(path) if is_folder(str(path)) else [path]
-        if not path.exists():
-            raise BayesreconError(f"{path}: name the file that was published")
-    return list(dict.fromkeys(found))
+        files = files_of(path) if is_folder(path) else [path] * path.exists()
+        if not files:
+            raise BayesreconError(f"{path}: name a file that was published, or a folder of such files")
+        found.update(dict.fromkeys(files))
+    return list(found)
 
 
 def _entry(args: Arguments, path: Path, alone: bool) -> "Json":
