@@ -13,13 +13,13 @@ from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, 
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import staged, write_whole
-from bayesrecon.json_types import Json
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.json_types import Json
     from bayesrecon.model import Model
     from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
@@ -251,7 +251,8 @@ def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audi
     from bayesrecon.auditing.published import entry_of
     from bayesrecon.posteriors.named_draws import named_draws
 
-    release, entries = result.release, list[Json]()
+    release = result.release
+    entries: list[Json] = []
 
     def audit_file(copy: Path) -> "Audit":
         entries.append(entry_of(copy, *released_by(str(copy), release.model), release.model))
