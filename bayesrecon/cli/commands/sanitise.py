@@ -109,12 +109,8 @@ def sanitise(
     check_suffix(page, (".json", ".csv"), "--page")
     check_suffix(table, (".csv",), "--table")
     check_writable(out, page, table)
-    promised = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
-    promised = {
-        name: value
-        for name, value in {**promised, "most_per_unit": most_per_unit}.items()
-        if value is not None and value is not False and value != []
-    }
+    asked = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
+    promised = {k: v for k, v in {**asked, "most_per_unit": most_per_unit}.items() if v not in (None, False, [])}
     if unit is not None and records is None and not promised:
         raise BayesreconError("--unit needs --records MU, or --epsilon E with --most-per-unit K")
     if not promised and not args.release:
@@ -178,11 +174,9 @@ def sanitise(
         rows = _table_of(sanitised)
         write_whole(table, lambda temporary: temporary.write_bytes(rows))
         console.wrote(table)
+    show: Any = _show if isinstance(sanitised, Sanitised) else _promised
     page = None if dry_run else page
-    if isinstance(sanitised, Sanitised):
-        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
-    else:
-        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _promised(r, audited))
+    deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: show(r, audited))
 
 
 COMMAND = sanitise
@@ -214,20 +208,15 @@ def _model(args: Arguments) -> "Model":
 
 
 def _promised(result: "Guaranteed", audited: "Audit | None") -> "list[RenderableType]":
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    table = Table(title="the posterior that knows the noise", title_justify="left")
-    table.add_column("parameter", no_wrap=True)
-    for heading in ("mean", "sd"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name in list(result.means)[:_ROWS]:
-        table.add_row(escape(name), f"{result.means[name]:.4g}", f"{result.sds[name]:.3g}")
+    rows = [[name, f"{mean:.4g}", f"{result.sds[name]:.3g}"] for name, mean in result.means.items()]
+    shown = table(["parameter", "mean", "sd"], rows, title="the posterior that knows the noise", most=_ROWS)
     spent = (
         f"ledger: all releases of account {result.account} with a guarantee are together epsilon "
         f"{result.spent_epsilon:.4g} at delta {result.mechanism.delta:g} (rho {result.spent_rho:.4g})"
     )
-    return [result.headline, table, spent, *([] if audited is None else [audited.headline]), result.sentence]
+    return [result.headline, shown, spent, *([] if audited is None else [audited.headline]), result.sentence]
 
 
 def _table_of(result: "Sanitised") -> bytes:
@@ -320,37 +309,21 @@ def _unit_shifts(column: str, shifts: Mapping[object, float]) -> str:
 
 def statistics_table(result: "Sanitised") -> "Table":
     """What the best unbiased attacker can still know of each statistic."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table, verdict
 
-    from bayesrecon.cli.rich_tables import STYLE, number
-
-    table = Table(title="what the best unbiased attacker can know", title_justify="left")
-    table.add_column("statistic", no_wrap=True)
-    for heading in ("error, any number of draws", "error, these draws", "equivalent draws"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for statistic in result.statistics[:_ROWS]:
-        cells = [
-            statistic.name,
-            number(statistic.scatter, 3),
-            number(statistic.se, 3),
-            number(statistic.equivalent_draws, 3),
-        ]
-        table.add_row(*map(escape, cells), f"[{STYLE[statistic.verdict]}]{statistic.verdict}[/]")
-    return table
+    head = ["statistic", "error, any number of draws", "error, these draws", "equivalent draws", "verdict"]
+    rows = [
+        [s.name, number(s.scatter, 3), number(s.se, 3), number(s.equivalent_draws, 3), verdict(s.verdict)]
+        for s in result.statistics
+    ]
+    return table(head, rows, title="what the best unbiased attacker can know", most=_ROWS)
 
 
 def changes_table(result: "Sanitised") -> "Table":
     """What readers notice, the parameters that move most first."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
     title = "what it costs readers: root mean square changes, in posterior standard deviations"
-    table = Table(title=title, title_justify="left")
-    table.add_column("parameter", no_wrap=True)
-    for heading in ("mean", "sd", "5 %", "95 %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for change in sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))[:_ROWS]:
-        table.add_row(escape(change.name), *(f"{v:.2g}" for v in (change.mean, change.sd, change.low, change.high)))
-    return table
+    moved = sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))
+    rows = [[c.name, *(f"{v:.2g}" for v in (c.mean, c.sd, c.low, c.high))] for c in moved]
+    return table(["parameter", "mean", "sd", "5 %", "95 %"], rows, title=title, most=_ROWS)
