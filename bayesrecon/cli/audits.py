@@ -261,7 +261,9 @@ def not_run_table(result: "Audit") -> "Table":
         + [n.reason, n.remedy]
         for n in result.not_run
     ]
-    return table(["attack", "items", "reason", "remedy"], rows, title=title, words=4, fold=True)
+    shown = table(["attack", "items", "reason", "remedy"], rows, title=title, words=4, fold=True)
+    shown.show_lines = True
+    return shown
 
 
 def remedies_table(finding: "Finding") -> "Table":
