@@ -235,6 +235,7 @@ def _about(result: "Audit") -> "list[RenderableType]":
 
 def findings_table(result: "Audit") -> "Table":
     """One row per finding, the most severe first."""
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
@@ -247,7 +248,7 @@ def findings_table(result: "Audit") -> "Table":
         )
         scored += "" if f.score is None else f" (by chance {f.score.null:.0%})"
         cells = (f.title, f.summary + scored, f.needs, result.remedy_of(f))
-        table.add_row(Text(f.severity, _STYLE[f.severity]), *map(Text, cells))
+        table.add_row(Text(f.severity, _STYLE[f.severity]), *map(escape, cells))
     return table
 
 
