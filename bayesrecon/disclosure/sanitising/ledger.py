@@ -340,7 +340,8 @@ class Ledger:
             *(one for one in same if one["sha256"] == file["sha256"]),
             *(one for one in same if one.get("arrays") == file.get("arrays") is not None),
         ]
-        known = same[0] if same else {"id": str(len(listed) + 1), "date": _now(), "part": whose.part, "withdrawn": None}
+        new: Json = {"id": str(len(listed) + 1), "date": _now(), "part": whose.part, "withdrawn": None}
+        known = same[0] if same else new
         if not same:
             listed.append(known)
         if not same or (known["sha256"] == file["sha256"] and (_tells(file) or not _tells(known))):
