@@ -33,8 +33,8 @@ def entry_of(
     kind: str,
     released: Sequence[Released],
     model: object,
+    knows: Mapping[str, Any],
     how: Mapping[str, Any] = MappingProxyType({}),
-    knows: Mapping[str, Any] = MappingProxyType({}),
     key: int = 0,
 ) -> Json:
     """The entry of a file for `Ledger.publish`: what it is, its digests, and what it determines.
@@ -45,8 +45,8 @@ def entry_of(
         path: the file as it was published.
         kind, released: what it is, and what it releases (`audit.released_by`).
         model: as in `audit`.
-        how: how a table is read, as further keywords of `audit`.
         knows: what an attacker knows, as keywords of `Knows`.
+        how: how a table is read, as further keywords of `audit`.
         key: seed.
     """
     stated = {k: v for k, v in knows.items() if v is not None}

@@ -132,4 +132,4 @@ def _read(args: Arguments, path: Path) -> "Json":
         if model is not None and args.power is not None:
             model = inputs.at_power(model, args.power)
         knows = inputs.knowledge_of(args, model)
-    return entry_of(path, *released_by(str(path), model, key=args.seed, **how, **knows), model, how, knows, args.seed)
+    return entry_of(path, *released_by(str(path), model, key=args.seed, **how, **knows), model, knows, how, args.seed)
