@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from bayesrecon.cli.policy import Policy
     from bayesrecon.json_types import Json
-    from bayesrecon.knowledge import Knows
-    from bayesrecon.model import Model, Progress
+    from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.findings import Finding
 
@@ -73,16 +72,6 @@ def ledger_apart(ledger: "Path | None", *releases: "Path | None") -> Path:
                 f"--ledger {book}: never keep the ledger beside a release, {path}; name a folder that stays private"
             )
     return book
-
-
-def entry_of_content(content: bytes, name: str, model: "Model", knows: "Knows | None" = None) -> "Json":
-    """The entry in the ledger of a file of draws, before it is there."""
-    from bayesrecon.auditing.audit import released_by
-    from bayesrecon.auditing.fix import as_file
-    from bayesrecon.auditing.published import entry_of
-
-    with as_file(content, name) as copy:
-        return entry_of(copy, *released_by(str(copy), model, **(knows or {})), model, knows or {})
 
 
 def with_warnings(result: "Audit", lines: "Sequence[str]") -> "Audit":

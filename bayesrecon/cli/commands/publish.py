@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bayesrecon.cli import options
-from bayesrecon.cli.audits import entry_of_content, ledger_apart, public_names, write_published
+from bayesrecon.cli.audits import ledger_apart, public_names, write_published
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, command, only
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayesrecon.auditing.fix import Copy
     from bayesrecon.disclosure.sanitising.sanitise import Spends
     from bayesrecon.json_types import Json
+    from bayesrecon.knowledge import Knows
     from bayesrecon.model import Model
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Guaranteed, Sanitised
@@ -133,7 +134,7 @@ def publish(
 
         with opened_ledger(book) as open_book:
             whose = Whose(EVERYBODY if account is None else account, part)
-            open_book.publish(whose, [entry_of_content(content, _FILE, model, knows)])
+            open_book.publish(whose, [_entry(content, model, knows)])
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _FILE, lambda temporary: temporary.write_bytes(content))
     original.with_fixed(judged).save_report(folder / _REPORT)
@@ -184,7 +185,7 @@ def _altered(
         copies.append(audited_copy(named_draws(result.release).values, Path(_FILE), audit_copy, result.attributes))
         if (reason := _objection(copies[-1][1], accept)) is not None:
             raise _TooMuchError(f"of the altered draws {reason}; publish a table of what readers need, and audit that")
-        return entry_of_content(copies[-1][0], _FILE, model)
+        return _entry(copies[-1][0], model, {})
 
     source = None if "epsilon" in spends else draws
     run: Any = partial(cast(Any, sanitise), source, model=model, data=data, accept=judge, **cast(Any, spends))
@@ -198,6 +199,16 @@ def _altered(
     except _TooMuchError as error:
         return str(error)
     return copies[-1], result
+
+
+def _entry(content: bytes, model: "Model", knows: "Knows") -> "Json":
+    """The entry of the file in the ledger."""
+    from bayesrecon.auditing.audit import released_by
+    from bayesrecon.auditing.fix import as_file
+    from bayesrecon.auditing.published import entry_of
+
+    with as_file(content, _FILE) as copy:
+        return entry_of(copy, *released_by(str(copy), model, **knows), model, knows)
 
 
 class _TooMuchError(BayesreconError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from bayesrecon.cli import options
-from bayesrecon.cli.audits import check_writable, entry_of_content, ledger_apart
+from bayesrecon.cli.audits import check_writable, ledger_apart
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
@@ -235,8 +235,9 @@ def _of_mode(result: "Sanitised", path: Path) -> "tuple[bytes, None, Json]":
 
 def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit, Json]":
     """The file, its audit, and its entry in the ledger."""
-    from bayesrecon.auditing.audit import audit
-    from bayesrecon.auditing.fix import audited_copy
+    from bayesrecon.auditing.audit import audit, released_by
+    from bayesrecon.auditing.fix import as_file, audited_copy
+    from bayesrecon.auditing.published import entry_of
     from bayesrecon.posteriors.named_draws import named_draws
 
     release = result.release
@@ -245,7 +246,8 @@ def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audi
         return audit(str(copy), release.model, remedies=False)
 
     content, audited = audited_copy(named_draws(release).values, path, audit_file, result.attributes)
-    return content, audited, entry_of_content(content, path.name, release.model)
+    with as_file(content, path.name) as copy:
+        return content, audited, entry_of(copy, *released_by(str(copy), release.model), release.model, {})
 
 
 def _account(result: "Sanitised") -> str:
