@@ -89,7 +89,14 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write(temporary_path)` and move the file into place, so that no half-written file remains.
+    """Call `write(temporary_path)` and move the file into place, as `staged` does."""
+    with staged(path) as temporary:
+        write(temporary)
+
+
+@contextmanager
+def staged(path: Path) -> Generator[Path]:
+    """A temporary file beside a path. It is moved into place at the end, so that no half-written file remains.
 
     Only the user can read the file, because results contain data of people. If it replaces a file, it keeps that file's
     mode. Temporary files of runs that were killed are removed from the folder.
@@ -104,7 +111,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     remove_abandoned(folder)
     handle, temporary = locked_file(folder, path.name[:100], path.suffix)
     try:
-        write(temporary)
+        yield temporary
         os.fsync(handle)  # some full disks only report it now
         if path.exists():
             temporary.chmod(stat.S_IMODE(path.stat().st_mode))

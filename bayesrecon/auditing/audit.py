@@ -242,14 +242,15 @@ def _released(subject: Look) -> Iterator[Released]:
             yield _of_release(release, of, determined(where))
     if subject.opened is not None and subject.asked.several:
         from bayesrecon.attacks.differences.solved import gram_of_problem
-        from bayesrecon.auditing.cumulative import of_draws
+        from bayesrecon.auditing.cumulative import errors_of_measure, of_draws
 
         outcome, of = subject.opened.outcome, subject.opened.release
         problem, recovery = (None, None) if isinstance(outcome, Exception) else outcome
-        gram = None if problem is None else gram_of_problem(name, problem)
-        gram = None if gram is None else gram.counted(subject.asked.knows.get("total"))
-        domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
         determined = None if recovery is None else of_draws(recovery, of, contents.draws)
+        gram = None if problem is None or recovery is None else gram_of_problem(name, problem, recovery.failures)
+        if gram is not None and determined is not None:
+            gram = gram.noisier(errors_of_measure(determined)).counted(subject.asked.knows.get("total"))
+        domains = {} if problem is None else {f: field.domain for f, field in problem.knowledge.fields.items()}
         yield Released(name, None, grams=() if gram is None else (gram,), domains=domains, determined=determined)
 
 

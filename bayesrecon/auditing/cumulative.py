@@ -1,8 +1,10 @@
 """What several outputs determine only together: statistics of the same records, from all of them.
 
 Exact statistics of the same records are intersected. Those of draws are averaged by inverse variance, which is right
-only for errors that are independent: outputs that show the same draws, or that may have the same measure added to their
-data, count once. Draws with a guarantee of differential privacy are left out, since epsilon bounds what they add.
+only for errors that are independent: outputs that show the same draws count once, and so do outputs that have the same
+measure added to their data. Files that `sanitise` wrote name their measure (`results.sanitised.MEASURE`); without a
+name, measures count once unless they clearly differ. Draws with a guarantee of differential privacy are left out, since
+epsilon bounds what they add.
 
 Outputs are of the same records if exact statistics of both agree to a fraction of what one record adds to them, and
 closer than those of other people would. Where they neither agree so well nor differ, that is a premise, which the
@@ -15,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import cast
 
 import numpy as np
@@ -41,7 +43,7 @@ from bayesrecon.releases import GuaranteedDraws, PosteriorDraws, Release
 from bayesrecon.results.findings import Finding, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.results.row import Row
-from bayesrecon.results.sanitised import ATTRIBUTE
+from bayesrecon.results.sanitised import ATTRIBUTE, MEASURE, NAME_OF_MEASURE
 
 KIND = "outputs together"
 
@@ -68,6 +70,8 @@ def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -
     marked = None if draws is None else draws.attributes.get(ATTRIBUTE)
     written = _WORTH.match(str(marked))
     worth = None if marked is None else max(float(written[1]), _LEAST) if written else _LEAST
+    measure = None if draws is None or worth is None else str(draws.attributes.get(MEASURE))
+    measure = measure if measure is not None and NAME_OF_MEASURE.fullmatch(measure) else None
     names = parameters_of(release.model) or ()
     columns = [  # as they are written, so that their digits can be seen
         np.asarray(values, float).reshape(draws.chains * draws.length, -1)
@@ -77,7 +81,13 @@ def of_draws(recovery: Recovery, release: PosteriorDraws, draws: Draws | None) -
     columns = columns or [np.asarray(release.theta[:])]
     every = np.concatenate([c[:, :_COLUMNS] for c in columns], axis=1)[:, :_COLUMNS]
     every = every[np.isfinite(every).all(axis=1)]
-    return Determined(tuple(recovery), every, worth, isinstance(release, GuaranteedDraws))
+    return Determined(tuple(recovery), every, worth, isinstance(release, GuaranteedDraws), measure)
+
+
+def errors_of_measure(by: Determined) -> float:
+    """How many times as large the errors of totals are, at most, because a measure was added to the data."""
+    most = max((row.ess or 0.0 for row in by.rows), default=0.0)
+    return 1.0 if by.worth is None else math.sqrt(1 + most / by.worth)
 
 
 def shown(draws: np.ndarray) -> np.ndarray:
@@ -85,15 +95,15 @@ def shown(draws: np.ndarray) -> np.ndarray:
     return draws[np.sort(np.random.default_rng(0).permutation(len(draws))[:_SHOWN])]
 
 
-def determined_by(one: Released, asked: Asked) -> Determined | None:
-    """What an output determines; None if nothing can be computed."""
+def examined(one: Released, asked: Asked) -> Released:
+    """An output with what it determines."""
     if one.determined is not None or one.release is None:
-        return one.determined
+        return one
     try:
         recovery = recovered(one.release, **of_model(asked.knows, one.release.about), key=asked.key).judged()
-    except (BayesreconError, *INCALCULABLE):
-        return None
-    return Determined(tuple(recovery))
+    except (BayesreconError, *INCALCULABLE) as error:
+        return replace(one, determined=Determined((), error=str(error)))
+    return replace(one, determined=Determined(tuple(recovery)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +123,18 @@ class _Output:
         return np.array([0.5 * resolution(column).step.max(initial=0.0) for column in self.by.draws.T])
 
     @cached_property
+    def spread(self) -> np.ndarray:
+        """`(d,)`, standard deviations of the draws that it shows."""
+        assert self.by.draws is not None
+        return self.by.draws.std(axis=0)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """The first column of the draws that it shows, in ascending order."""
+        assert self.by.draws is not None
+        return np.sort(self.by.draws[:, 0])
+
+    @cached_property
     def known(self) -> dict[str, Row]:
         return {r.name: r for r in self.rows if _is_known(r)}
 
@@ -122,7 +144,7 @@ def _is_known(row: Row) -> bool:
 
 
 def _output(one: Released, asked: Asked) -> _Output | None:
-    if (by := determined_by(one, asked)) is None:
+    if (by := examined(one, asked).determined) is None or by.error:
         return None
     rows = by.rows if by.worth is None else tuple(_with_measure(row, by.worth) for row in by.rows)
     return _Output(one.name, one.part, one.release, by, rows)
@@ -132,7 +154,14 @@ def _with_measure(row: Row, worth: float) -> Row:
     """A statistic of draws from altered data, whose error is that of so many draws at least."""
     if not _is_known(row) or not row.se or not row.ess:
         return row
-    se = row.se * math.sqrt(1 + row.ess / worth)
+    return _wider(row, row.se * math.sqrt(row.ess / worth))
+
+
+def _wider(row: Row, error: float) -> Row:
+    """A sampled statistic with a further independent error."""
+    if not _is_known(row) or not row.se:
+        return row
+    se = math.hypot(row.se, error)
     more = Z95 * (se - row.se)
     return replace(row, se=se, lower=cast(float, row.lower) - more, upper=cast(float, row.upper) + more)
 
@@ -146,8 +175,8 @@ def find(released: Sequence[Released], asked: Asked) -> list[Finding]:
     if not before and len(new) > 1:
         best = max(new, key=lambda o: len(o.known))
         new, before = [best], [o for o in new if o is not best]
-    same = _same_records(outputs)
-    found = [f for one in new if before for f in _together(one, before, same, asked)]
+    pairs = _Pairs(outputs)
+    found = [f for one in new if before for f in _together(one, before, pairs, asked)]
     if unknown := [o for o in released if o.name in asked.earlier and o.determined is None and o.release is None]:
         names = listed(tuple(o.name for o in unknown))
         text = f"{names}: the ledger does not know what they determine; enter them again, with their model"
@@ -161,11 +190,11 @@ def find(released: Sequence[Released], asked: Asked) -> list[Finding]:
     return found
 
 
-def _together(one: _Output, before: Sequence[_Output], same: set[frozenset[str]], asked: Asked) -> Iterator[Finding]:
+def _together(one: _Output, before: Sequence[_Output], pairs: "_Pairs", asked: Asked) -> Iterator[Finding]:
     """What one output determines together with those before: of the same records, and of those that may be."""
     certain, reasons = [one], dict[str, str]()
     waiting = list(before)
-    while joined := [o for o in waiting if any(frozenset((o.name, c.name)) in same for c in certain)]:
+    while joined := [o for o in waiting if any(frozenset((o.name, c.name)) in pairs.same for c in certain)]:
         certain += joined
         waiting = [o for o in waiting if o not in joined]
     possible = list(certain)
@@ -185,13 +214,19 @@ def _together(one: _Output, before: Sequence[_Output], same: set[frozenset[str]]
     if len(ends) == 2 and len(certain) == len(possible):
         ends = ends[:1]
     for group in ends:
-        yield from _findings(one, group, group is not certain, earlier, apart_, asked)
+        yield from _findings(one, group, group is not certain, pairs, earlier, apart_, asked)
     if not ends and reasons:
         yield Finding(KIND, "info", "no other output is of the same records", (one.name,), apart_, "all outputs")
 
 
 def _findings(
-    one: _Output, group: Sequence[_Output], presumed: bool, earlier: str, rest: str, asked: Asked
+    one: _Output,
+    group: Sequence[_Output],
+    presumed: bool,
+    pairs: "_Pairs",
+    earlier: str,
+    rest: str,
+    asked: Asked,
 ) -> Iterator[Finding]:
     """The finding on outputs of the same records, and those on small counts that only all of them tell.
 
@@ -202,7 +237,7 @@ def _findings(
     where, needs = tuple(o.name for o in group), "the models, and all of these outputs"
     needs += ", and that they are of the same records" * presumed
     try:
-        rows, once = _pooled(group, asked)
+        rows, once = _pooled(group, pairs, asked)
     except BayesreconError as error:
         yield Finding(KIND, "info", "the outputs are not pooled", where, str(error), needs)
         return
@@ -231,13 +266,12 @@ def _findings(
     sharp = [r for r in (*new, *closer) if r.name == "n" or r.name.startswith("n[")]
     if any(_is_exact(r, asked) and not (r.name in before and _is_exact(before[r.name], asked)) for r in sharp):
         level = "medium"
-    title = f"{one.name} with {those} determines"
     if level == "info":
-        title += " no more than alone"
+        title = f"{those} add{'s' * (k == 1)} nothing to what {one.name} determines"
     elif new:
-        title += f" {len(new)} statistic{'s' * (len(new) > 1)} that it does not determine alone"
+        title = f"{one.name} with {those} determines {len(new)} statistic{'s' * (len(new) > 1)} that it does not alone"
     else:
-        title += " statistics more closely than alone"
+        title = f"{one.name} with {those} determines statistics more closely than alone"
     premise = ", if they are of the same records" * presumed
     evidence, remedies = items([*new, *closer]), _REMEDIES if level != "info" else ()
     yield Finding(KIND, level, title + premise, where, "; ".join(parts), needs, evidence, remedies)
@@ -266,15 +300,16 @@ def _width(row: Row) -> float:
     return cast(float, row.upper) - cast(float, row.lower)
 
 
-def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], list[str]]:
+def _pooled(group: Sequence[_Output], pairs: "_Pairs", asked: Asked) -> tuple[tuple[Row, ...], list[str]]:
     """The statistics of outputs of the same records, and the names of those that count once with others.
 
     Outputs that share errors count as one.
     """
     sources, once = list[Iterable[Row]](), list[str]()
-    for alike in _with_common_errors(group):
-        once += [o.name for o in alike[1:]]
-        sources.append(_one_of(alike))
+    for alike in _with_common_errors(group, pairs):
+        measures = {o.by.measure: o.name for o in reversed(alike) if o.by.measure is not None}  # the first of each
+        once += [o.name for o in alike[1:] if o.name not in measures.values()]
+        sources.append(_one_of(alike, pairs))
     tables = [o.release for o in group if o.release is not None and kind_of(o.release).states][:_TABLES]
     if len(tables) > 1:
         n = next((r.lower for o in group if (r := o.known.get("n")) is not None and r.lower == r.upper), None)
@@ -285,49 +320,60 @@ def _pooled(group: Sequence[_Output], asked: Asked) -> tuple[tuple[Row, ...], li
     return pooled_rows(sources), once
 
 
-def _one_of(alike: Sequence[_Output]) -> Iterable[Row]:
-    """The statistics of outputs with common errors.
+def _one_of(alike: Sequence[_Output], pairs: "_Pairs") -> Iterable[Row]:
+    """The statistics of outputs with common errors: of each, the most precise.
 
-    Outputs with the same measure added are averaged, and the error of the measure counts once. Of others, the output
-    with the largest effective sample size stands for all.
+    Outputs with the same measure added are averaged, and the error of the measure counts once. Independent measures
+    that were added to the posterior of the same draws are averaged, and the error of these draws counts once.
     """
-    worths = [o.by.worth for o in alike if o.by.worth is not None]
-    if len(alike) > 1 and len(worths) == len(alike) and not _shown_twice(alike):
-        return [_with_measure(row, min(worths)) for row in pooled_rows(o.by.rows for o in alike)]
+    measured: dict[str | None, list[_Output]] = {}
+    for one in (o for o in alike if o.by.worth is not None):
+        measured.setdefault(one.by.measure, []).append(one)
+    each = [_of_measure(ones, pairs) for name, ones in measured.items() if name is not None or len(measured) == 1]
+    common = {r.name: max(q.se or 0.0 for o in alike for q in o.by.rows if q.name == r.name) for r in alike[0].rows}
+    pooled = each if len(each) < 2 else [[_wider(r, common.get(r.name, math.inf)) for r in pooled_rows(each)]]
+    return _most_precise([*(o.rows for o in alike), *pooled])
+
+
+def _of_measure(ones: Sequence[_Output], pairs: "_Pairs") -> Iterable[Row]:
+    """The statistics of outputs with the same measure added, or that may have the same."""
+    if len(ones) == 1 or any(starmap(pairs.may_share, combinations(ones, 2))):
+        return _most_precise([o.rows for o in ones])
+    worth = min(o.by.worth for o in ones if o.by.worth is not None)
+    return [_with_measure(row, worth) for row in pooled_rows(o.by.rows for o in ones)]
+
+
+def _most_precise(sources: Sequence[Iterable[Row]]) -> list[Row]:
     best: dict[str, Row] = {}
-    for row in (row for o in alike for row in o.rows):
+    for row in (row for rows in sources for row in rows):
         kept = best.get(row.name)
-        if kept is None or (_is_known(row), row.ess or 0.0) > (_is_known(kept), kept.ess or 0.0):
+        if kept is None or (_is_known(row), -(row.se or 0.0)) > (_is_known(kept), -(kept.se or 0.0)):
             best[row.name] = row
     return list(best.values())
 
 
-def _shown_twice(alike: Sequence[_Output]) -> bool:
-    return any(_may_share_draws(*pair) for pair in combinations(alike, 2))
-
-
-def _with_common_errors(group: Sequence[_Output]) -> list[list[_Output]]:
+def _with_common_errors(group: Sequence[_Output], pairs: "_Pairs") -> list[list[_Output]]:
     """The outputs, together with those that may have the same errors.
 
     Different draws have independent errors. A table computed from draws does not say from which, so it may share the
-    errors of any. Draws from data with the same measure added differ by their Monte Carlo errors alone, which a
-    chi-squared test examines.
+    errors of any. Measures that are named are the same or independent. Draws from data with the same measure added
+    differ by their Monte Carlo errors alone, which a chi-squared test examines.
     """
     found = list[list[_Output]]()
-    for one in group:
-        alike = [ones for ones in found if any(_may_share_draws(one, other) for other in ones)]
+    for one in sorted(group, key=lambda o: o.by.measure is None):
+        alike = [ones for ones in found if any(pairs.may_share(one, other) for other in ones)]
         if not alike and one.by.worth is not None:
-            measured = [ones for ones in found if all(o.by.worth is not None for o in ones)]
+            measured = [ones for ones in found if _may_have(ones, one.by.measure)]
             best = max(measured, key=lambda ones: _agreement(one, ones), default=None)
             alike = [best] if best is not None and _agreement(one, best) > _REJECTED else []
         found = [*(ones for ones in found if ones not in alike), [*(o for ones in alike for o in ones), one]]
     return found
 
 
-def _may_share_draws(one: _Output, other: _Output) -> bool:
-    if not (_is_sampled(one) and _is_sampled(other)):
-        return False
-    return one.by.draws is None or other.by.draws is None or _have_common(one, other)
+def _may_have(ones: Sequence[_Output], measure: str | None) -> bool:
+    """Whether these may have this measure; None for one that is not named."""
+    named = {o.by.measure for o in ones}
+    return all(o.by.worth is not None for o in ones) and (measure is None or bool(named & {measure, None}))
 
 
 def _agreement(one: _Output, others: Sequence[_Output]) -> float:
@@ -346,14 +392,48 @@ def _is_sampled(output: _Output) -> bool:
     return any(row.se for row in output.rows)
 
 
+class _Pairs:
+    """What pairs of outputs have in common.
+
+    Attributes:
+        common: the names of those that show the same draws.
+        same: the names of those that are of the same records, by common draws, by the same measure, which belongs to
+            one table, or by exact statistics that agree.
+    """
+
+    def __init__(self, outputs: Sequence[_Output]) -> None:
+        drawn = [o for o in outputs if o.by.draws is not None]
+        self.common = {frozenset((a.name, b.name)) for a, b in combinations(drawn, 2) if _have_common(a, b)}
+        exact = [o for o in outputs if (n := o.known.get("n")) is not None and n.lower == n.upper]
+        odds = math.log(_ODDS * max(len(outputs) - 1, 1))
+        agreeing = {
+            frozenset((a.name, b.name))
+            for a, b in combinations(exact, 2)
+            if a.known["n"].lower == b.known["n"].lower and not apart(a, b) and _agree(a.known, b.known, odds)
+        }
+        measured = (pair for pair in combinations(outputs, 2) if pair[0].by.measure == pair[1].by.measure is not None)
+        self.same = self.common | agreeing | {frozenset((a.name, b.name)) for a, b in measured if not apart(a, b)}
+
+    def may_share(self, one: _Output, other: _Output) -> bool:
+        """Whether two outputs may show the same draws."""
+        if not all(_is_sampled(o) and (o.by.draws is not None or o.by.measure is None) for o in (one, other)):
+            return False  # the errors of a mode are those of its measure alone
+        shown = one.by.draws is not None and other.by.draws is not None
+        return frozenset((one.name, other.name)) in self.common if shown else True
+
+
 def _have_common(one: _Output, other: _Output) -> bool:
     """Whether two outputs have at least two draws in common, up to the digits with which they are written."""
     first, second = one.by.draws, other.by.draws
     if first is None or second is None or first.shape[1] != second.shape[1]:
         return False
-    tolerance = 1.01 * (one.steps + other.steps) + 1e-9 * first.std(axis=0) + 1e-300
-    near = KDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
-    return int(np.isfinite(near).sum()) > 1
+    tolerance = 1.01 * (one.steps + other.steps) + 1e-9 * one.spread + 1e-300
+    near = np.searchsorted(one.first, [second[:, 0] - tolerance[0], second[:, 0] + tolerance[0]])
+    second = second[near[0] < near[1]]  # by the first column alone, which is fast
+    if len(second) < 2:
+        return False
+    distance = KDTree(first / tolerance).query(second / tolerance, p=math.inf, distance_upper_bound=1.0)[0]
+    return int(np.isfinite(distance).sum()) > 1
 
 
 def apart(one: _Output, other: _Output) -> str:
@@ -367,21 +447,6 @@ def apart(one: _Output, other: _Output) -> str:
         if gap > _FAR * math.hypot(a.se or 0.0, b.se or 0.0) + _SAME * (1 + abs(cast(float, a.estimate))):
             return f"{name} is {a.estimate:.6g} in {one.name} and {b.estimate:.6g} in {other.name}"
     return ""
-
-
-def _same_records(outputs: Sequence[_Output]) -> set[frozenset[str]]:
-    """Pairs of outputs that show the same draws, or whose exact statistics agree so well that they are of the same
-    records."""
-    drawn = [o for o in outputs if o.by.draws is not None]
-    exact = [o for o in outputs if (n := o.known.get("n")) is not None and n.lower == n.upper]
-    odds = math.log(_ODDS * max(len(outputs) - 1, 1))
-    agreeing = (
-        (a, b)
-        for a, b in combinations(exact, 2)
-        if a.known["n"].lower == b.known["n"].lower and not apart(a, b) and _agree(a.known, b.known, odds)
-    )
-    alike = (pair for pair in combinations(drawn, 2) if _have_common(*pair))
-    return {frozenset((a.name, b.name)) for a, b in (*agreeing, *alike)}
 
 
 def _agree(one: Mapping[str, Row], other: Mapping[str, Row], odds: float) -> bool:

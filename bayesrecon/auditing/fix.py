@@ -3,7 +3,8 @@
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,6 +171,15 @@ def audited_copy(
         audited = audit(copy)
         content = copy.read_bytes()
     return content, replace(audited, files=tuple({**file, "path": str(path)} for file in audited.files))
+
+
+@contextmanager
+def as_file(content: bytes, name: str) -> Generator[Path]:
+    """A temporary file with this content and name."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / name
+        copy.write_bytes(content)
+        yield copy
 
 
 def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:

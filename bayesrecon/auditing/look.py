@@ -88,6 +88,7 @@ class Asked:
             "known": sorted(self.known),
             **numbers,
             **fields,
+            "earlier": len(self.earlier),
             "public": list(self.public),
             "remedies": self.remedies,
             "effort": self.effort,
@@ -104,12 +105,17 @@ class Determined:
         draws: `(T, d)`, draws that it shows, to see whether another output has the same ones; None if it has none.
         worth: of a measure that was added to the data, in draws; None if there is none.
         guaranteed: whether it has a guarantee of differential privacy, which bounds what it adds to others.
+        measure: name of the measure that was added to the data: equal names are one measure, others are independent.
+            None if there is none, or if it has no name.
+        error: why nothing can be computed, or empty.
     """
 
     rows: "tuple[Row, ...]"
     draws: np.ndarray | None = None
     worth: float | None = None
     guaranteed: bool = False
+    measure: str | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,6 +78,7 @@ def statement(audit: Audit, policy: Json | None = None) -> Json:
         "not_tried": not_tried,
         "thresholds": asdict(audit.thresholds),
         "compared_with_private_data": bool(audit.settings.get("data")),
+        "compared_with_earlier_outputs": bool(audit.settings.get("earlier")),
         "policy": policy,
     }
     return {"_type": _STATEMENT, "subject": subjects, "predicateType": PREDICATE, "predicate": predicate}

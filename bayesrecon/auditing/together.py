@@ -22,12 +22,12 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import kind_of
-from bayesrecon.estimation.recovered import recovered, solve_release
+from bayesrecon.estimation.recovered import solve_release
 from bayesrecon.knowledge import Knows, check_knowledge, of_model
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy, Severity, Thresholds
-from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.results.row import Row
 from bayesrecon.results.told import values_in
 
 KIND = "difference of releases"
@@ -44,10 +44,9 @@ _PASS = "audit each table by itself, and state what an attacker knows"
 @in_float64
 def compare(released: Sequence[Released], asked: Asked) -> tuple[list[Finding], list[NotRun]]:
     """Findings on releases that they give only together, and what was not examined."""
-    knows, key = cast(Knows, asked.knows), asked.key
     differences, refused, explained = Differences(released, asked).findings()
-    tables = [one.release for one in released if one.release is not None and kind_of(one.release).states]
-    findings, untried = _audit_pairs(tables, asked.thresholds, knows, key, explained, asked.earlier)
+    tables = [one for one in released if one.release is not None and kind_of(one.release).states]
+    findings, untried = _audit_pairs(tables, asked.thresholds, explained, asked.earlier)
     if findings:
         differences = [f for f in differences if f.severity != "info"]
     return [*differences, *findings], [*refused, *untried]
@@ -167,7 +166,10 @@ class Differences:
             )
             for names in result.one_field
         ]
-        open_ = [name for name, grams in self.grams.items() if not grams and name not in self.asked.earlier]
+        known = {name: one.determined for name, one in self.by_name.items() if one.determined is not None}
+        # Epsilon bounds what draws with a guarantee add to others.
+        bounded = {*self.asked.earlier, *(name for name, by in known.items() if by.guaranteed)}
+        open_ = [name for name, grams in self.grams.items() if not grams and name not in bounded]
         if open_ and len(self.grams) > 1:
             reason = f"totals of the records are not determined by {', '.join(open_)}"
             errors = "; ".join(f"{name}: {text}" for name, text in self.reasons.items())
@@ -327,50 +329,40 @@ def _nothing(result: Search, count: int) -> Finding:
 
 
 def _audit_pairs(
-    releases: Sequence[Release],
+    tables: Sequence[Released],
     limits: Thresholds,
-    knows: Knows,
-    key: int,
     done: Collection[frozenset[str]],
     earlier: Collection[str],
 ) -> tuple[list[Finding], list[NotRun]]:
     """Findings on every pair of tables.
 
     Args:
-        releases: the tables.
+        tables: with what each determines.
         limits: counts below them are small.
-        knows: what an attacker knows.
-        key: seed.
         done: pairs of names whose difference was found already.
         earlier: names of those that are not compared with one another.
     """
     findings: list[Finding] = []
     untried: list[NotRun] = []
 
-    @cache
-    def alone(i: int) -> Recovery:
-        return recovered(releases[i], **of_model(knows, releases[i].about), key=key).judged()
-
-    for i, j in combinations(range(len(releases)), 2):
-        pair, names = (releases[i], releases[j]), (releases[i].name, releases[j].name)
-        if frozenset(names) in done or {*names} <= {*earlier}:
+    for pair in combinations(tables, 2):
+        names = (pair[0].name, pair[1].name)
+        each = [one.determined for one in pair if one.determined is not None]
+        if frozenset(names) in done or {*names} <= {*earlier} or len(each) < 2:
             continue
-        try:
-            each = [alone(i), alone(j)]
-            if any(table.failures for table in each):
-                continue  # the audit of each table reports it
-        except BayesreconError as error:
-            untried.append(NotRun(_ATTACK, str(error), _PASS, names))
+        if reason := each[0].error or each[1].error:
+            untried.append(NotRun(_ATTACK, reason, _PASS, names))
             continue
-        findings += _cells(each, pair, limits, names)
+        releases = [cast(Release, one.release) for one in pair]
+        findings += _cells([by.rows for by in each], releases, limits, names)  # a table that failed its checks has none
     return findings, untried
 
 
 def _cells(
-    alone: Sequence[Recovery], pair: Sequence[Release], limits: Thresholds, names: tuple[str, ...]
+    alone: Sequence[Sequence[Row]], pair: Sequence[Release], limits: Thresholds, names: tuple[str, ...]
 ) -> list[Finding]:
     """Findings on cells whose counts differ by less than the threshold, with the total response of the difference."""
-    rows = [{row.name: row for row in recovery} for recovery in alone]
+    rows = [{row.name: row for row in found} for found in alone]
     findings: list[Finding] = []
     for name, first in rows[0].items():
         second = rows[1].get(name)

@@ -237,35 +237,34 @@ def findings_table(result: "Audit") -> "Table":
     """One row per finding, the most severe first."""
     from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_lines=True)
     for heading in ("severity", "finding", "evidence", "what an attacker needs", "remedy"):
         table.add_column(heading, overflow="fold")
     for f in result.findings:
-        remedy = result.remedy_of(f)
         scored = (
             "" if f.score is None else f"; {f.score.matched} of {f.score.total} match the private records one to one"
         )
         scored += "" if f.score is None else f" (by chance {f.score.null:.0%})"
-        cells = (f.title, f.summary + scored, f.needs, remedy)
-        table.add_row(f"[{_STYLE[f.severity]}]{f.severity}[/]", *map(escape, cells))
+        cells = (f.title, f.summary + scored, f.needs, result.remedy_of(f))
+        table.add_row(Text(f.severity, _STYLE[f.severity]), *map(escape, cells))
     return table
 
 
 def not_run_table(result: "Audit") -> "Table":
     """One row per attack that was not tried."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    table = Table(
-        show_lines=True, title="not run: these attacks may reveal more than the findings", title_justify="left"
-    )
-    for heading in ("attack", "items", "reason", "remedy"):
-        table.add_column(heading, overflow="fold")
-    for n in result.not_run:
-        where = ", ".join(n.where[:_ROWS]) + (f" and {len(n.where) - _ROWS} more" if len(n.where) > _ROWS else "")
-        table.add_row(*map(escape, (n.attack, where, n.reason, n.remedy)))
-    return table
+    title = "not run: these attacks may reveal more than the findings"
+    rows = [
+        [n.attack, ", ".join(n.where[:_ROWS]) + f" and {len(n.where) - _ROWS} more" * (len(n.where) > _ROWS)]
+        + [n.reason, n.remedy]
+        for n in result.not_run
+    ]
+    shown = table(["attack", "items", "reason", "remedy"], rows, title=title, words=4, fold=True)
+    shown.show_lines = True
+    return shown
 
 
 def remedies_table(finding: "Finding") -> "Table":

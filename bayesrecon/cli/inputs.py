@@ -70,6 +70,10 @@ def load_model(spec: str, settings: Json | None = None, sources: Sequence[str] =
 
 
 def _stored_settings(name: str, sources: Sequence[str]) -> Json:
+    from bayesrecon.models import find
+
+    if not inspect.signature(find(name).build).parameters:
+        return {}  # no file has to be read twice
     from bayesrecon.posteriors.conversion import is_file
     from bayesrecon.posteriors.formats import read_draws
     from bayesrecon.posteriors.sources import stored_model

@@ -1,13 +1,16 @@
 """Rich tables of results."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from bayesrecon.results.base import number as number
-from bayesrecon.results.recovery import Recovery
+
+if TYPE_CHECKING:
+    from bayesrecon.results.recovery import Recovery
 
 STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
 
@@ -48,7 +51,7 @@ def share(value: float) -> str:
     return f"{min(value, 0.9999) if value < 1 - 5e-5 else 1.0:.4f}"
 
 
-def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, details: bool = False) -> Table:
+def recovery_table(result: "Recovery", truth: Mapping[str, float] | None = None, details: bool = False) -> Table:
     """The rows of a recovery. With `truth` also z scores, with `details` also floor and visibility."""
     title = f"{result.release}: what {result.draws} draws reveal about the data"
     if not result.temperature:
@@ -71,7 +74,7 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, d
     return shown
 
 
-def _caption(result: Recovery, details: bool) -> str:
+def _caption(result: "Recovery", details: bool) -> str:
     exact = sum(row.verdict == "determined" for row in result)
     if result.failures:
         kind = "a check of draws and model failed"

@@ -1,5 +1,6 @@
 """The results of `sanitise`: draws of a tilted posterior with what they hide and cost, and draws with a guarantee."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 ATTRIBUTE = "bayesrecon_sanitised"
 """The attribute that marks a sanitised file."""
+
+MEASURE = "bayesrecon_measure"
+"""The attribute that names the measure: a keyed digest, which only says whether two files have the same one."""
+
+NAME_OF_MEASURE = re.compile("[0-9a-f]{32}")
+
+NO_END = 10**6
+"""A mode counts as this many draws; larger numbers change the results only by rounding."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,8 @@ class Sanitised(Result):
         bits: for some private records, evenly spaced in their table: upper bounds in bits on what anybody learns about
             the response who knows all other records and everything else about this one. Do not publish it.
         bits_of_draws: the same bounds for the original draws.
+        measure: name of the measure, which files carry: releases with other names have independent measures. It is a
+            keyed digest of data, model and worth; None if `unsafe_seed` was used, and after a dry run.
         account, part: whose account the release counts in; None if `unsafe_seed` was used.
         spent: total worth of the account with this release, in draws: the largest over its parts.
         budget: the largest total worth of the account.
@@ -108,6 +119,7 @@ class Sanitised(Result):
     units: Mapping[str, Mapping[Any, float]] | None = None
     bits: np.ndarray | None = None
     bits_of_draws: np.ndarray | None = None
+    measure: str | None = None
     account: str | None = None
     part: str | None = None
     spent: float | None = None
@@ -129,11 +141,9 @@ class Sanitised(Result):
         object.__setattr__(result, "_moments", (mean, covariance))
         return result
 
-    def in_account(
-        self, account: str, part: str | None, spent: float, budget: float | None, left: float
-    ) -> "Sanitised":
+    def in_account(self, **said: Any) -> "Sanitised":
         """The same result with what the ledger says."""
-        result = replace(self, account=account, part=part, spent=spent, budget=budget, left=left)
+        result = replace(self, **said)
         object.__setattr__(result, "release", self.release)
         object.__setattr__(result, "_moments", self._moments)
         return result
@@ -159,7 +169,8 @@ class Sanitised(Result):
     @property
     def attributes(self) -> Mapping[str, str]:
         """Attributes that describe the draws in a file."""
-        return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.cap}"}
+        named = {} if self.measure is None else {MEASURE: self.measure}
+        return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.cap}", **named}
 
     @property
     def sentence(self) -> str:

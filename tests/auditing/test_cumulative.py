@@ -19,6 +19,9 @@ Y = 20 + 0.5 * X + 2 * Z + RNG.normal(0, 4, N)
 DOMAIN = {"x": (0, 120), "z": (0, 120)}
 
 
+SHOWN = np.random.default_rng(5).normal(size=(400, 2))
+
+
 def table(columns, y=Y, digits=6):
     """A printed regression, with n."""
     import pandas as pd
@@ -97,30 +100,38 @@ def test_other_people_are_never_the_same_records(coarse):
     assert "24 earlier outputs are of other records" in found.summary
 
 
-def draws(mean, se, count=40, worth=None, shown=None, name="draws", ess=4000.0):
+def draws(mean, se, count=40, worth=None, shown=None, name="draws", ess=4000.0, measure=None):
     """What draws determine: one statistic, and the draws."""
     rows = tuple(
         Row(f"mean({k})", m, se, m - 1.96 * se, m + 1.96 * se, se, 1.0, "determined", ess) for k, m in enumerate(mean)
     )
     shown = np.random.default_rng(list(name.encode())).normal(size=(count, 2)) if shown is None else shown
-    return Released(name, None, determined=Determined(rows, shown, worth))
+    return Released(name, None, determined=Determined(rows, shown, worth, measure=measure))
 
 
-def pooled(rng, measures, worth=None, kinds=10):
-    """Ten outputs of data whose means are zero: the narrowing, and the share of intervals that hold."""
+def pooled(rng, measures, worth=None, kinds=10, named=False, same=False):
+    """Ten outputs of data whose means are zero: the narrowing, and the share of intervals that hold.
+
+    Args:
+        named: whether the measures have names.
+        same: whether all show the same draws.
+    """
     hits, ratio, counted = [], [], []
     for trial in range(6):
-        moved = rng.normal(0, 40**0.5, (measures, 20))  # of measures, each worth 100 of 4000 draws
+        moved = rng.normal(0, (4000 / (worth or 1)) ** 0.5, (measures, 20))  # of measures, each worth so many draws
+        error = rng.normal(0, 1, (kinds, 20))
         outputs = [
             draws(
-                rng.normal(0, 1, 20) + (0 if worth is None else moved[i % measures]),
+                error[0 if same else i] + (0 if worth is None else moved[i % measures]),
                 1.0,
                 worth=worth,
                 name=f"{trial} {i}",
+                measure=f"measure {i % measures}" if named else None,
+                shown=SHOWN if same else None,
             )
             for i in range(kinds)
         ]
-        (found,) = together(outputs[-1], *outputs[:-1])
+        *_, found = together(outputs[-1], *outputs[:-1])  # of all that may be of the same records
         hits += [item.lower <= 0 <= item.upper for item in found.evidence]
         ratio += [item.se for item in found.evidence]
         counted.append(found.summary.count("counts once") + found.summary.count("count once"))
@@ -149,7 +160,38 @@ def test_ten_measures_are_averaged_and_one_is_not():
     assert once == 1
 
 
-SHOWN = np.random.default_rng(5).normal(size=(400, 2))
+NAMED = {
+    "ten": ((10, 100.0, 10, True), (41 / 10) ** 0.5, 0),
+    "ten, too small to differ clearly": ((10, 4000.0, 10, True), (2 / 10) ** 0.5, 0),
+    "two, too small to differ clearly": ((2, 4000.0, 10, True), (1 / 2 + 1 / 10) ** 0.5, 1),
+    "ten of the same draws": ((10, 4000.0, 10, True, True), (2 / 10 + 1) ** 0.5, 0),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_named_measures_are_averaged_and_equal_names_count_once(case):
+    how, error, once = NAMED[case]
+    held, found, counted = pooled(np.random.default_rng(2), *how)
+    assert held > 0.93
+    assert found == pytest.approx(error, rel=0.02)
+    assert counted == once
+
+
+def test_an_unnamed_measure_may_be_any_of_the_named_ones():
+    """It adds nothing to them, and a name that the outputs contradict is none."""
+    named = [draws([0.1 * i], 1.0, worth=100.0, name=str(i), measure=str(i)) for i in range(4)]
+    (alone,) = together(*named)
+    (more,) = together(*named, draws([0.0], 1.0, worth=100.0, name="unnamed"))
+    assert more.evidence[0].se == alone.evidence[0].se == pytest.approx((41 / 4) ** 0.5)
+    assert "unnamed shares its errors" in more.summary
+    (one,) = together(*(draws([0.1 * i], 1.0, worth=100.0, name=str(i), measure="0") for i in range(4)))
+    assert (one.severity, one.title) == ("info", "the 3 earlier outputs add nothing to what 0 determines")
+    assert one.summary.startswith("with the 3 earlier outputs of the same records")
+    far = draws([9.0], 1.0, worth=100.0, name="far", measure="0")
+    (found,) = together(far, named[0])
+    assert found.evidence[0].se == pytest.approx((41 / 2) ** 0.5)
+
+
 COPIES = {"the same": SHOWN, "thinned": SHOWN[::10], "rounded": np.round(SHOWN, 2), "in another order": SHOWN[::-1]}
 
 

@@ -97,6 +97,13 @@ def test_bad_input_is_refused_in_a_line(there, run):
         code, _, err = run("ledger", *words, *book)
         assert code == 2
         assert message in err
+    (path / "published").mkdir()
+    assert "name a file that was published, or a folder" in run("ledger", "add", path / "published", *book).err
+    (path / "published/one.csv").write_text(ALL)
+    (path / "published/two.csv").write_text("name,coef,std err\nage,much,little\n")
+    several = run("ledger", "add", path / "published", *OPTIONS, *book)
+    assert (several.code, "nothing is entered, because of two.csv" in several.err) == (2, True)
+    assert json.loads(run("ledger", "list", *book, "--json").out)["published"] == []
     beside = run("ledger", "add", path / "all.csv", *OPTIONS, "--ledger", path / "ledger.json")
     assert "never keep the ledger beside a release" in beside.err
 
@@ -105,6 +112,7 @@ def test_bad_input_is_refused_in_a_line(there, run):
 def test_a_hundred_releases_of_an_account_take_a_minute_at_most(there, run):
     """Monthly refits of a changing population."""
     path, book = there
+    (path / "out").mkdir()
     rng, x = np.random.default_rng(0), np.random.default_rng(1).normal(50, 9, 400)
     y = 20 + 0.5 * x + rng.normal(0, 5, 400)
     began = time.process_time()
@@ -115,7 +123,8 @@ def test_a_hundred_releases_of_an_account_take_a_minute_at_most(there, run):
         s = np.sqrt(((y[at] - z @ b) ** 2).sum() / (len(z) - 2))
         se = s * np.sqrt(np.diag(np.linalg.inv(z.T @ z)))
         rows = [[cell(v, 6), cell(e, 6)] for v, e in zip(b, se, strict=True)] + [[cell(s, 6), ""], [str(len(z)), ""]]
-        pd.DataFrame(rows, ["const", "age", "sigma", "N"], ["coef", "se"]).to_csv(path / f"{month}.csv")
-        assert run("ledger", "add", path / f"{month}.csv", *OPTIONS, *book).code == 0
+        pd.DataFrame(rows, ["const", "age", "sigma", "N"], ["coef", "se"]).to_csv(path / "out" / f"{month}.csv")
+    added = run("ledger", "add", path / "out", *OPTIONS, *book).err
+    assert " ".join(added.split()).count("determines 6 statistics") == 100
     assert run("audit", path / "less.csv", *OPTIONS, *book, "--no-remedies").code == 0
     assert time.process_time() - began < 60

@@ -5,7 +5,7 @@ import stat
 
 import numpy as np
 import pytest
-from command import X, Y, exact_draws, one_line
+from command import X, Y, document, exact_draws, one_line
 
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.audit import Audit
@@ -41,7 +41,9 @@ def test_a_cleaned_copy_is_enough(run, folder):
     assert {path.name for path in (folder / "out").iterdir()} == WRITTEN
     assert {v.name for v in read_contents(folder / "out/posterior.nc").variables} == {"beta", "sigma"}
     assert "totals of all people" in (folder / "out/data_availability.txt").read_text()
-    assert not (folder / "book/ledger.json").exists()
+    told = document(run("ledger", "list", "--ledger", "book/ledger.json", "--json"))
+    assert [(one["name"], one["statistics"]) for one in told["published"]] == [("posterior.nc", 6)]
+    assert told["state"] == ["account default: 1 published, 0 sanitised with a worth"]  # nothing was spent
     if os.name != "nt":
         assert stat.S_IMODE((folder / "out/confidential_report.html").stat().st_mode) == 0o600
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from command import X, Y, document, exact_draws, one_line
 
 import bayesrecon
+from bayesrecon.disclosure.sanitising import ledger_file
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.results.base import schema
 
@@ -61,6 +63,46 @@ def test_with_data_and_words(run, folder):
     assert "wrote safe.nc" in outcome.err
     same = run(*ASKED, "-o", "other.nc", "--data", "private.npz")
     assert "the same tilt is reused" in same.err
+    # The files are in the ledger with what they determine, and are not entered twice. The two hold the same draws.
+    book = ("--ledger", "book/ledger.json")
+    again = run("ledger", "add", "safe.nc", "other.nc", *book)  # without the model, which forgets nothing
+    assert again.err.count("there already, entry 1 of account default, netCDF: it determines 6") == 2
+    run(*ASKED, "-o", "more.nc", "--data", "private.npz", "--worth", "100.5", "--budget", "300")
+    listed = document(run("ledger", "list", *book, "--json"))
+    assert [one["name"] for one in listed["published"]] == ["safe.nc", "more.nc"]
+    assert listed["state"][0] == "account default: 2 published, 2 sanitised with a worth"
+    files = [read_contents(folder / name).draws.attributes for name in ("safe.nc", "other.nc", "more.nc")]
+    named = [attributes["bayesrecon_measure"] for attributes in files]
+    assert named[0] == named[1] != named[2]
+    audit = document(run("audit", "more.nc", "--model", "kidscore_momiq", *book, "--no-remedies", "--json"))
+    (together,) = (f for f in audit["findings"] if f["kind"] == "outputs together")
+    assert together["summary"].startswith("with the earlier output of the same records")  # they show the same draws
+    assert "counts once" not in together["summary"]  # but not the same measure
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["the ledger", "the file"])
+def test_a_release_that_fails_is_nowhere_without_its_worth(run, folder, monkeypatch, at):
+    """What cannot be entered is not written. What cannot be written is in the ledger, since it may be known."""
+    np.savez(folder / "draws.npz", **exact_draws(2, 1000))
+    asked = (*ASKED, "-o", "safe.nc", "--data", "private.npz")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        if at == "the ledger":
+            patch.setattr(ledger_file, "_write", full)
+        else:
+            patch.setattr(Path, "replace", lambda self, to: full() if to == Path("safe.nc") else os.replace(self, to))
+        assert run(*asked).code == 2
+    assert {path.name for path in folder.iterdir()} == {"book", "draws.npz", "private.npz"}
+    state = document(run("ledger", "list", "--ledger", "book/ledger.json", "--json"))["state"][0]
+    assert ("1 published, 1 sanitised" in state) is (at == "the file")
+    found = document(run(*asked, "--json"))
+    assert (found["spent"], found["budget"]) == (100, 100)
+    state = document(run("ledger", "list", "--ledger", "book/ledger.json", "--json"))["state"][0]
+    assert "1 published, 1 sanitised" in state
 
 
 REFUSED = {

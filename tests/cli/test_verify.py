@@ -93,12 +93,21 @@ def test_a_statement_is_data_of_somebody_else(folder, stated, run, tmp_path):
     assert run("verify", folder / "nothing.npz", path).code == 2
 
 
-def test_the_hook_of_pre_commit_names_a_command_that_is_there(run):
-    (hook,) = yaml.safe_load((Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text())
-    words = hook["entry"].split()
-    assert words[0] == "bayesrecon"
-    shown = run(words[1], "--help").out
-    assert all(word in shown for word in words[2:] if word.startswith("--"))
+def test_the_hooks_of_pre_commit_refuse_what_they_say(folder, run, tmp_path):
+    """As pre-commit calls them: entry, args, files."""
+    text = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text()
+    hooks = {one["id"]: one for one in yaml.safe_load(text)}
+    (tmp_path / "project.yaml").write_text("allow_incomplete: true\n")
+
+    def call(name, *more):
+        name, *words = hooks[name]["entry"].split() + (list(more) or hooks[name].get("args", []))
+        assert name == "bayesrecon"
+        return run(*words, folder / "fit.npz").code
+
+    assert call("bayesrecon-audit") == 3  # it is open what the rows are
+    assert call("bayesrecon-audit", "--records") == 1
+    assert call("bayesrecon-policy", tmp_path / "project.yaml", "--draws") == 0
+    assert call("bayesrecon-policy", "--draws") == 2  # the policy is missing
 
 
 def test_a_policy_is_named_by_the_digest_of_its_file(folder, run, tmp_path):

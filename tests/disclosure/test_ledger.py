@@ -474,9 +474,14 @@ def test_a_lock_that_is_removed_lets_nobody_write(path):
     assert spent(path) == 200
 
 
+def file(name, *rows):
+    return {"name": name, "sha256": name, "released": [{"rows": list(rows), "grams": []}], "table": None}
+
+
 def publish(path, name, whose=ANYBODY):
     with opened_ledger(path) as book:
-        return book.publish(whose, {"name": name, "sha256": name})
+        ((entry, new),) = book.publish(whose, [file(name)])
+        return entry["id"], new
 
 
 def entries(path, account="default"):
@@ -488,11 +493,13 @@ def test_what_was_published_is_entered_once_and_never_removed(path):
     assert publish(path, "a") == ("1", True)
     assert publish(path, "a") == ("1", False)
     assert publish(path, "a", Whose(part="2026")) == ("2", True)
+    assert publish(path, "b", Whose(part="2026")) == ("3", True)
+    assert publish(path, "b") == ("3", False)
     with opened_ledger(path) as book:
         assert book.withdraw("default", "1")["withdrawn"]
-        with pytest.raises(BayesreconError, match="no entry 3; its entries: 1, 2"):
-            book.withdraw("default", "3")
-    assert entries(path) == ["a", "a"]
+        with pytest.raises(BayesreconError, match="no entry 4; its entries: 1, 2, 3"):
+            book.withdraw("default", "4")
+    assert entries(path) == ["a", "a", "b"]
 
 
 WRITER = """
@@ -502,7 +509,7 @@ from bayesrecon.disclosure.sanitising.ledger import Whose, opened_ledger
 path, mine, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for i in range(count):
     with opened_ledger(path) as book:
-        book.publish(Whose(), {"name": f"{mine}{i}", "sha256": f"{mine}{i}"})
+        book.publish(Whose(), [{"name": f"{mine}{i}", "sha256": f"{mine}{i}", "released": [], "table": None}])
     print(i, flush=True)
 """
 
@@ -538,9 +545,12 @@ def test_an_entry_of_the_last_version_stays_and_can_be_entered_again(path):
         assert entry["released"] == [
             {"rows": [], "draws": None, "worth": None, "guaranteed": False, "grams": ["a gram"]}
         ]
-        assert book.publish(ANYBODY, {"name": "a", "sha256": "a", "released": []}) == ("1", False)
+    assert publish(path, "a") == ("1", False)
+    with opened_ledger(path) as book:
+        assert book.published("default")[0]["released"][0]["grams"] == ["a gram"]  # who knows nothing changes nothing
+        book.publish(ANYBODY, [file("a", "a row")])
     with opened_ledger(path, only_read=True) as book:
-        assert book.published("default")[0]["released"] == []
+        assert book.published("default")[0]["released"][0]["rows"] == ["a row"]
     assert json.loads(path.read_text())["bayesrecon_ledger"] == 4
 
 

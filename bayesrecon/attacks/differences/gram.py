@@ -71,6 +71,10 @@ class Gram:
             return None if off else replace(self, n=whole)
         return self if off or self.open >= _WHOLE else replace(self, n=whole)
 
+    def noisier(self, factor: float) -> "Gram":
+        """With errors of the draws that are larger by this factor."""
+        return self if self.noise is None else replace(self, noise=factor * self.noise)
+
     @property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations of the fields, `(m - 1,)` each."""

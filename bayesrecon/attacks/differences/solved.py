@@ -1,6 +1,6 @@
 """The totals that a solved release determines, as a Gram matrix with its errors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,9 +71,13 @@ def deleted_totals(before: Problem, after: Problem) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def gram_of_problem(name: str, problem: Problem) -> Gram | None:
-    """The totals of a solved release; None if no data have it, or if it does not determine n, sums and squares."""
-    if problem.unfit:
+def gram_of_problem(name: str, problem: Problem, failures: Sequence[str] | None = None) -> Gram | None:
+    """The totals of a solved release; None if no data have it, or if it does not determine n, sums and squares.
+
+    Args:
+        failures: those of its checks, if they were made.
+    """
+    if problem.unfit if failures is None else failures:
         return None
     sums = _sums(problem)
     library, seen = sums.library, sums.seen

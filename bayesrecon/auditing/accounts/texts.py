@@ -38,6 +38,7 @@ _HISTORY = re.compile(r"\w{3} \w{3} +\d{1,2} [\d:]{8} \d{4}: (?!(.*\d[.,]\d){4})
 _COMMIT = re.compile(r"[0-9a-f]{7,12}|[0-9a-f]{40}")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
+_MEASURE = re.compile("[0-9a-f]{32}")
 _WHOLE, _DECIMAL = re.compile(r"\d+"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AXES = {"chain", "draw", "sample", ""}  # "" because netCDF has no empty lists of strings
@@ -147,6 +148,7 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(("sampler_kind", "adaptation_kind"), _text(_IDENTIFIER.fullmatch, 24)),
     "sampler_settings": lambda v: _settings(v, _SETTINGS, _IN_LIST) and _are_round(v),
     "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
+    "bayesrecon_measure": _text(_MEASURE.fullmatch, 32),
     "bayesrecon_guaranteed": _is_mechanism,
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),

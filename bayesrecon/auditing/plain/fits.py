@@ -42,7 +42,7 @@ def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
         from bayesrecon.auditing import cumulative
         from bayesrecon.auditing.together import compare, with_names
 
-        released = with_names(look.together)
+        released = [cumulative.examined(one, look.asked) for one in with_names(look.together)]
         found, refused = compare(released, look.asked)
         findings, notes = [*found, *cumulative.find(released, look.asked)], [*refused]
     if look.fit is not None:

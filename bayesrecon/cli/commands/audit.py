@@ -176,6 +176,8 @@ def audit(
                     f"--statement is about files that are there; {file} is none, or has to be unpacked"
                 )
     published = {"statement": statement, "sarif": sarif}
+    how_to_end: Json = {"show_values": show_values, "policy": decides, "published": published}
+    end = partial(finish, args, html=html, fail_on=fail_on, **how_to_end)
     entered = partial(_as_entered, [one.name for one in earlier])
     members = {entered(whole): list(map(entered, parts)) for whole, parts in members_of(membership).items()}
     together: Json = {"membership": members, "earlier": earlier}
@@ -186,16 +188,7 @@ def audit(
                 raise BayesreconError(f"{option} does not apply to a table of estimates")
         options = {**together, "remedies": remedies and effort_of(effort)}
         result = _table(args, files, thresholds, options)
-        finish(
-            args,
-            with_warnings(result, state),
-            html,
-            fail_on,
-            show_values=show_values,
-            policy=decides,
-            published=published,
-        )
-        return
+        return end(result=with_warnings(result, state))
     if args.column:
         raise BayesreconError("--column needs a table of estimates with standard errors")
     if args.correlations:
@@ -252,7 +245,7 @@ def audit(
                 console.wrote(fix)
         except KeyboardInterrupt as stop:
             result, interrupted = so_far(result, stop), True
-    finish(args, with_warnings(result, state), html, fail_on, interrupted, show_values, decides, published)
+    end(result=with_warnings(result, state), interrupted=interrupted)
 
 
 COMMAND = audit

@@ -10,6 +10,8 @@ from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Arguments, command, onl
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bayesrecon.json_types import Json
 
 _ACTIONS = ("add", "list", "withdraw")
@@ -20,7 +22,8 @@ def ledger(
     args: Arguments,
     action: Annotated[str, typer.Argument(help="add, list or withdraw.")],
     what: Annotated[
-        str | None, typer.Argument(help="add: the file as it was published; withdraw: the number of its entry.")
+        list[str] | None,
+        typer.Argument(help="add: files as they were published, or folders of them; withdraw: the number of an entry."),
     ] = None,
     account: Annotated[str | None, typer.Option(help="People who are in no other account.")] = None,
     part: Annotated[
@@ -30,8 +33,9 @@ def ledger(
 ) -> None:
     """Keep a record of what was published. `audit --ledger` judges a new file by it.
 
-    add enters a file: its hash, and the totals of the private data that it determines. list shows the entries, and the
-    worth and epsilon that were spent. withdraw marks an entry; it stays, because it is known.
+    add enters files, all of them or none: their hashes, and the totals of the private data that they determine. What
+    sanitise wrote is there already. list shows the entries, and the worth and epsilon that were spent. withdraw marks
+    an entry; it stays, because it is known.
 
     The ledger is as confidential as the data: the totals of two releases may be a person.
     """
@@ -41,24 +45,24 @@ def ledger(
 
     if action not in _ACTIONS:
         raise BayesreconError(f"ledger {action}: expected {', '.join(_ACTIONS)}")
-    if (what is None) != (action == "list"):
+    if bool(what) == (action == "list"):
         raise BayesreconError(
             "ledger list takes no file" if action == "list" else f"ledger {action}: name what to {action}"
         )
     whose = Whose(EVERYBODY if account is None else account, part)
-    book = ledger_apart(ledger, Path(what) if action == "add" and what is not None else None)
-    entry = None
-    if action == "add":
-        entry = _entry(args, Path(str(what)))
+    paths = _files(what or ()) if action == "add" else []
+    book = ledger_apart(ledger, *paths)
+    with opened_ledger(book, only_read=True):
+        pass  # a damaged one is refused before anything is computed
+    added = [_entry(args, path, alone=len(paths) == 1) for path in paths]
     with opened_ledger(book, only_read=action == "list") as open_book:
-        if entry is not None:
-            number, new = open_book.publish(whose, entry)
-            found = f"entry {number} of {whose}" if new else f"it is entry {number} of {whose} already"
-            count = _statistics(entry)
-            console.say(f"{found}, {entry['kind']}: it determines {count or 'no'} statistic{'s' * (count != 1)}")
-        elif action == "withdraw":
-            open_book.withdraw(whose.account, str(what))
-            console.say(f"entry {what} of account {whose.account} is marked; it stays, because it is known")
+        for name, (entry, new) in zip(paths, open_book.publish(whose, added) if added else (), strict=True):
+            found, count = "entered as" if new else "is there already,", _statistics(entry)
+            told = f"{entry['kind']}: it determines {count or 'no'} statistic{'s' * (count != 1)}"
+            console.say(f"{name} {found} entry {entry['id']} of {whose}, {told}")
+        for number in what or () if action == "withdraw" else ():
+            open_book.withdraw(whose.account, number)
+            console.say(f"entry {number} of account {whose.account} is marked; it stays, because it is known")
         entries, state = open_book.published(whose.account), open_book.state(whose)
     if args.json:
         names = ("id", "date", "name", "kind", "sha256", "arrays", "part", "withdrawn")
@@ -85,14 +89,33 @@ def _statistics(entry: "Json") -> int:
     return sum(row["verdict"] == "determined" for one in entry["released"] for row in one["rows"])
 
 
-def _entry(args: Arguments, path: Path) -> "Json":
+def _files(names: "Sequence[str]") -> list[Path]:
+    """The files, and those of folders."""
+    from bayesrecon.auditing.folders import files_of, is_folder
+
+    found: dict[Path, None] = {}
+    for path in map(Path, names):
+        files = files_of(path) if is_folder(path) else [path] * path.exists()
+        if not files:
+            raise BayesreconError(f"{path}: name a file that was published, or a folder of such files")
+        found.update(dict.fromkeys(files))
+    return list(found)
+
+
+def _entry(args: Arguments, path: Path, alone: bool) -> "Json":
+    """The entry of a file, for `Ledger.publish`; an error about one of several files names it."""
+    try:
+        return _read(args, path)
+    except BayesreconError as error:
+        raise error if alone else BayesreconError(f"nothing is entered, because of {path.name}: {error}") from error
+
+
+def _read(args: Arguments, path: Path) -> "Json":
     from bayesrecon.auditing.audit import released_by
     from bayesrecon.auditing.published import entry_of
     from bayesrecon.cli import inputs, option_values
     from bayesrecon.cli.estimate_tables import is_table
 
-    if not path.is_file():
-        raise BayesreconError(f"{path}: name the file that was published")
     how: Json = {}
     if is_table(str(path)):
         stated: Json = {**inputs.table_of(str(path), args.model, args.settings), "formula": args.formula}
@@ -109,4 +132,4 @@ def _entry(args: Arguments, path: Path) -> "Json":
         if model is not None and args.power is not None:
             model = inputs.at_power(model, args.power)
         knows = inputs.knowledge_of(args, model)
-    return entry_of(path, *released_by(path, model, key=args.seed, **how, **knows), model, how, knows, args.seed)
+    return entry_of(path, *released_by(str(path), model, key=args.seed, **how, **knows), model, knows, how, args.seed)

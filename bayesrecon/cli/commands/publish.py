@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from bayesrecon.auditing.fix import Copy
     from bayesrecon.disclosure.sanitising.sanitise import Spends
+    from bayesrecon.json_types import Json
+    from bayesrecon.knowledge import Knows
     from bayesrecon.model import Model
     from bayesrecon.results.audit import Audit
     from bayesrecon.results.sanitised import Guaranteed, Sanitised
@@ -107,7 +109,7 @@ def publish(
         content, judged = audited_copy(kept, Path(_FILE), partial(audit_copy, **knows))
         paragraph = _of_copy(judged)
         console.say(f"the cleaned copy: {judged.headline}")
-        reason = _objection(judged, accept)
+        reason, counted = _objection(judged, accept), not any((ledger, account, part))
         if epsilon is not None or (reason is not None and judged.verdict != "incomplete"):
             spends: Spends = {"budget": budget, "account": account, "part": part, "ledger": book, "dry_run": dry_run}
             if epsilon is not None:
@@ -116,6 +118,7 @@ def publish(
             audit_altered = audit_copy if epsilon is not None else partial(audit_copy, **knows)
             altered = _altered(kept, model, data, worth, spends, audit_altered, accept)
             reason = altered if isinstance(altered, str) else None
+            counted = True
             if not isinstance(altered, str):
                 (content, judged), sanitised = altered
                 console.say(f"the altered draws: {judged.headline}")
@@ -126,6 +129,12 @@ def publish(
     if dry_run:
         console.say(f"a trial: {folder} would hold {_FILE}, {_REPORT}, {_PARAGRAPH} and {_STATEMENT}")
         return
+    if not counted:  # the draws as they are, in a ledger that was named
+        from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+
+        with opened_ledger(book) as open_book:
+            whose = Whose(EVERYBODY if account is None else account, part)
+            open_book.publish(whose, [_entry(content, model, knows)])
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _FILE, lambda temporary: temporary.write_bytes(content))
     original.with_fixed(judged).save_report(folder / _REPORT)
@@ -172,10 +181,11 @@ def _altered(
 
     copies: list[Copy] = []
 
-    def judge(result: "Sanitised | Guaranteed") -> None:
+    def judge(result: "Sanitised | Guaranteed") -> "Json":
         copies.append(audited_copy(named_draws(result.release).values, Path(_FILE), audit_copy, result.attributes))
         if (reason := _objection(copies[-1][1], accept)) is not None:
             raise _TooMuchError(f"of the altered draws {reason}; publish a table of what readers need, and audit that")
+        return _entry(copies[-1][0], model, {})
 
     source = None if "epsilon" in spends else draws
     run: Any = partial(cast(Any, sanitise), source, model=model, data=data, accept=judge, **cast(Any, spends))
@@ -189,6 +199,16 @@ def _altered(
     except _TooMuchError as error:
         return str(error)
     return copies[-1], result
+
+
+def _entry(content: bytes, model: "Model", knows: "Knows") -> "Json":
+    """The entry of the file in the ledger."""
+    from bayesrecon.auditing.audit import released_by
+    from bayesrecon.auditing.fix import as_file
+    from bayesrecon.auditing.published import entry_of
+
+    with as_file(content, _FILE) as copy:
+        return entry_of(copy, *released_by(str(copy), model, **knows), model, knows)
 
 
 class _TooMuchError(BayesreconError):

@@ -1,6 +1,7 @@
 """`bayesrecon sanitise`: draws that may be published in the place of others."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,13 +12,14 @@ from bayesrecon.cli.audits import check_writable, ledger_apart
 from bayesrecon.cli.command import ENDING, KNOWS, RELEASE, Arguments, as_typed, command, only
 from bayesrecon.cli.delivery import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.files import staged, write_whole
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import RenderableType
     from rich.table import Table
 
+    from bayesrecon.json_types import Json
     from bayesrecon.model import Model
     from bayesrecon.releases import Release
     from bayesrecon.results.audit import Audit
@@ -107,12 +109,8 @@ def sanitise(
     check_suffix(page, (".json", ".csv"), "--page")
     check_suffix(table, (".csv",), "--table")
     check_writable(out, page, table)
-    promised = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
-    promised = {
-        name: value
-        for name, value in {**promised, "most_per_unit": most_per_unit}.items()
-        if value is not None and value is not False and value != []
-    }
+    asked = {"epsilon": epsilon, "delta": delta, "domain": args.domain, "replace": replace}
+    promised = {k: v for k, v in {**asked, "most_per_unit": most_per_unit}.items() if v not in (None, False, [])}
     if unit is not None and records is None and not promised:
         raise BayesreconError("--unit needs --records MU, or --epsilon E with --most-per-unit K")
     if not promised and not args.release:
@@ -138,12 +136,21 @@ def sanitise(
     if promised and args.release:
         raise BayesreconError(f"--epsilon does without {args.release[0]}: it needs --model and --data alone")
     opened = None if promised else _mode(args) if mode else _draws(args)
-    copies: list[tuple[bytes, Audit | None]] = []
-    with console.progress_bar() as progress, as_typed({"draws": "--keep-draws"}):
+    audited: Audit | None = None
+    # The file is complete before its worth is spent, and moved into place afterwards: no release is without its worth.
+    with (
+        console.progress_bar() as progress,
+        as_typed({"draws": "--keep-draws"}),
+        nullcontext() if dry_run else staged(out) as temporary,
+    ):
 
-        def accept(result: Any) -> None:
+        def accept(result: Any) -> "Json":
+            nonlocal audited
             progress("auditing the copy", 0.9)
-            copies.append((_table_of(result), None) if mode else _audited(result, out))
+            content, audited, entry = _of_mode(result, out) if mode else _audited(result, out)
+            if temporary is not None:
+                temporary.write_bytes(content)
+            return entry
 
         sanitised: Sanitised | Guaranteed = cast(Any, run)(
             opened,
@@ -161,19 +168,15 @@ def sanitise(
             progress=progress,
             **promised,
         )
-    ((content, audited),) = copies
     if not dry_run:
-        write_whole(out, lambda temporary: temporary.write_bytes(content))
         console.wrote(out)
     if table is not None and not dry_run and isinstance(sanitised, Sanitised):
         rows = _table_of(sanitised)
         write_whole(table, lambda temporary: temporary.write_bytes(rows))
         console.wrote(table)
+    show: Any = _show if isinstance(sanitised, Sanitised) else _promised
     page = None if dry_run else page
-    if isinstance(sanitised, Sanitised):
-        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _show(r, audited))
-    else:
-        deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: _promised(r, audited))
+    deliver(sanitised, out=page, plot=None, draw=None, json=args.json, show=lambda r: show(r, audited))
 
 
 COMMAND = sanitise
@@ -205,20 +208,15 @@ def _model(args: Arguments) -> "Model":
 
 
 def _promised(result: "Guaranteed", audited: "Audit | None") -> "list[RenderableType]":
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
-    table = Table(title="the posterior that knows the noise", title_justify="left")
-    table.add_column("parameter", no_wrap=True)
-    for heading in ("mean", "sd"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name in list(result.means)[:_ROWS]:
-        table.add_row(escape(name), f"{result.means[name]:.4g}", f"{result.sds[name]:.3g}")
+    rows = [[name, f"{mean:.4g}", f"{result.sds[name]:.3g}"] for name, mean in result.means.items()]
+    shown = table(["parameter", "mean", "sd"], rows, title="the posterior that knows the noise", most=_ROWS)
     spent = (
         f"ledger: all releases of account {result.account} with a guarantee are together epsilon "
         f"{result.spent_epsilon:.4g} at delta {result.mechanism.delta:g} (rho {result.spent_rho:.4g})"
     )
-    return [result.headline, table, spent, *([] if audited is None else [audited.headline]), result.sentence]
+    return [result.headline, shown, spent, *([] if audited is None else [audited.headline]), result.sentence]
 
 
 def _table_of(result: "Sanitised") -> bytes:
@@ -226,10 +224,20 @@ def _table_of(result: "Sanitised") -> bytes:
     return result.table().to_csv().encode()
 
 
-def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit]":
-    """The file and its audit."""
-    from bayesrecon.auditing.audit import audit
-    from bayesrecon.auditing.fix import audited_copy
+def _of_mode(result: "Sanitised", path: Path) -> "tuple[bytes, None, Json]":
+    """The table of a mode, which has no audit, and its entry in the ledger."""
+    from bayesrecon.auditing.fix import as_file
+    from bayesrecon.auditing.published import entry_of_mode
+
+    with as_file(content := _table_of(result), path.name) as copy:
+        return content, None, entry_of_mode(copy, result)
+
+
+def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audit, Json]":
+    """The file, its audit, and its entry in the ledger."""
+    from bayesrecon.auditing.audit import audit, released_by
+    from bayesrecon.auditing.fix import as_file, audited_copy
+    from bayesrecon.auditing.published import entry_of
     from bayesrecon.posteriors.named_draws import named_draws
 
     release = result.release
@@ -237,7 +245,9 @@ def _audited(result: "Sanitised | Guaranteed", path: Path) -> "tuple[bytes, Audi
     def audit_file(copy: Path) -> "Audit":
         return audit(str(copy), release.model, remedies=False)
 
-    return audited_copy(named_draws(release).values, path, audit_file, result.attributes)
+    content, audited = audited_copy(named_draws(release).values, path, audit_file, result.attributes)
+    with as_file(content, path.name) as copy:
+        return content, audited, entry_of(copy, *released_by(str(copy), release.model), release.model, {})
 
 
 def _account(result: "Sanitised") -> str:
@@ -299,37 +309,21 @@ def _unit_shifts(column: str, shifts: Mapping[object, float]) -> str:
 
 def statistics_table(result: "Sanitised") -> "Table":
     """What the best unbiased attacker can still know of each statistic."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import number, table, verdict
 
-    from bayesrecon.cli.rich_tables import STYLE, number
-
-    table = Table(title="what the best unbiased attacker can know", title_justify="left")
-    table.add_column("statistic", no_wrap=True)
-    for heading in ("error, any number of draws", "error, these draws", "equivalent draws"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for statistic in result.statistics[:_ROWS]:
-        cells = [
-            statistic.name,
-            number(statistic.scatter, 3),
-            number(statistic.se, 3),
-            number(statistic.equivalent_draws, 3),
-        ]
-        table.add_row(*map(escape, cells), f"[{STYLE[statistic.verdict]}]{statistic.verdict}[/]")
-    return table
+    head = ["statistic", "error, any number of draws", "error, these draws", "equivalent draws", "verdict"]
+    rows = [
+        [s.name, number(s.scatter, 3), number(s.se, 3), number(s.equivalent_draws, 3), verdict(s.verdict)]
+        for s in result.statistics
+    ]
+    return table(head, rows, title="what the best unbiased attacker can know", most=_ROWS)
 
 
 def changes_table(result: "Sanitised") -> "Table":
     """What readers notice, the parameters that move most first."""
-    from rich.markup import escape
-    from rich.table import Table
+    from bayesrecon.cli.rich_tables import table
 
     title = "what it costs readers: root mean square changes, in posterior standard deviations"
-    table = Table(title=title, title_justify="left")
-    table.add_column("parameter", no_wrap=True)
-    for heading in ("mean", "sd", "5 %", "95 %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for change in sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))[:_ROWS]:
-        table.add_row(escape(change.name), *(f"{v:.2g}" for v in (change.mean, change.sd, change.low, change.high)))
-    return table
+    moved = sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))
+    rows = [[c.name, *(f"{v:.2g}" for v in (c.mean, c.sd, c.low, c.high))] for c in moved]
+    return table(["parameter", "mean", "sd", "5 %", "95 %"], rows, title=title, most=_ROWS)

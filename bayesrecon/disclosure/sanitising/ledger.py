@@ -200,13 +200,26 @@ class Ledger:
         }
         return sorted(found)
 
-    def enter(self, whose: Whose, release: Release, budget: float | None, tilt: PseudoData, times: int) -> None:
+    def measure(self, release: Release) -> str:
+        """The name of a tilt, for the file. Without the key nobody can tell from it what it is of."""
+        return identifier(self._file.key, "measure", self._identifier(release))[:32]
+
+    def enter(
+        self,
+        whose: Whose,
+        release: Release,
+        budget: float | None,
+        tilt: PseudoData,
+        times: int,
+        file: Json | None = None,
+    ) -> None:
         """Count a release, and write the ledger.
 
         Args:
             budget: as in `account`.
             tilt: its tilt.
             times: R / N, the cap of the tilt.
+            file: the file that it will be in, as of `publish`. It is entered in the same write.
 
         Raises:
             BayesreconError: the budget does not allow it.
@@ -232,6 +245,7 @@ class Ledger:
                     "weights": packed(tilt.weights),
                 }
             )
+        self._add(whose, file, counted=True)
         self._file.write()
 
     def guaranteed(self, whose: Whose, after: Guarantee | None = None) -> Guarantee | None:
@@ -276,48 +290,64 @@ class Ledger:
                 "the data are about people of no other account"
             )
         notes: list[str] = [Note("a new ledger: it does not know what was released before")] if self.is_new else []
-        if unguarded := len(self._entries(whose)[1]) + len(self.published(whose.account)):
+        if unguarded := self._unguarded(whose):
             notes.append(
                 f"{unguarded} releases of account {whose.account} have no epsilon: epsilon holds for what came after "
                 "only, and worth and epsilon do not add up"
             )
         return after, notes
 
-    def enter_guarantee(self, whose: Whose, asked: Guarantee, model: str, budget: float | None) -> None:
-        """Count a release with a guarantee, and write the ledger. Raises as `admit` does."""
+    def enter_guarantee(
+        self, whose: Whose, asked: Guarantee, model: str, budget: float | None, file: Json | None = None
+    ) -> None:
+        """Count a release with a guarantee, and write the ledger with its file, as `enter`. Raises as `admit` does."""
         self.admit(whose, asked, budget)
         account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
         if budget is not None or account.get("epsilon") is None:
             account["epsilon"] = asked.epsilon if budget is None else budget
         date = _now()
         account.setdefault("guarantees", []).append({"date": date, "part": whose.part, "model": model, **asdict(asked)})
+        self._add(whose, file, counted=True)
         self._file.write()
 
     def published(self, account: str) -> list[Json]:
         """What was published of an account, withdrawn or not, in the order of entry."""
         return self._file.accounts.get(account, {}).get("published", [])
 
-    def publish(self, whose: Whose, entry: Json) -> tuple[str, bool]:
-        """Enter what was published, and write the ledger. The number of the entry, and whether it is new.
+    def publish(self, whose: Whose, files: Sequence[Json]) -> list[tuple[Json, bool]]:
+        """Enter what was published, and write the ledger. Returns each entry, and whether it is new.
 
         Args:
-            entry: as `auditing.published.entry_of` makes it. The same bytes are entered once, and what is known of them
-                is that of the last time.
+            files: as `auditing.published.entry_of` makes them. The same bytes, and the same arrays, are entered once
+                for a part; without a part they are those of any. What is known of bytes is that of the last time,
+                unless that is nothing.
 
         Raises:
             OSError: the ledger cannot be written.
         """
+        found = [one for file in files if (one := self._add(whose, file)) is not None]
+        self._file.write()
+        return found
+
+    def _add(self, whose: Whose, file: Json | None, *, counted: bool = False) -> tuple[Json, bool] | None:
+        """Enter a file, without writing; counted if its worth or epsilon is entered as well."""
+        if file is None:
+            return None
         account = self._file.accounts.setdefault(whose.account, {"budget": None, "tilts": []})
         listed = account.setdefault("published", [])
-        alike = (one for one in listed if (one["sha256"], one["part"]) == (entry["sha256"], whose.part))
-        known = next(alike, None)
-        if known is None:
-            known = {"id": str(len(listed) + 1), "date": _now(), "part": whose.part, "withdrawn": None}
+        same = [one for one in listed if whose.part in (None, one["part"])]
+        same = [
+            *(one for one in same if one["sha256"] == file["sha256"]),
+            *(one for one in same if one.get("arrays") == file.get("arrays") is not None),
+        ]
+        new: Json = {"id": str(len(listed) + 1), "date": _now(), "part": whose.part, "withdrawn": None}
+        known = same[0] if same else new
+        if not same:
             listed.append(known)
-        is_new = "sha256" not in known
-        known.update(entry)
-        self._file.write()
-        return str(known["id"]), is_new
+        if not same or (known["sha256"] == file["sha256"] and (_tells(file) or not _tells(known))):
+            known.update({**file, "name": known.get("name", file["name"])})
+        known["counted"] = counted or known.get("counted", False)
+        return known, not same
 
     def withdraw(self, account: str, number: str) -> Json:
         """Mark what was published as withdrawn. It stays in the ledger, because it is known.
@@ -348,12 +378,17 @@ class Ledger:
             lines.append(Note(f"worth spent: {account.spent:g} draws, {limit}"))
         if guarantee is not None:
             lines.append(Note(f"releases with epsilon, all together: {guarantee.words}"))
-            if published or sanitised:
+            if self._unguarded(whose):
                 lines.append("epsilon holds for what came after only, and worth and epsilon do not add up")
         return lines
 
     def _guarantees(self, whose: Whose) -> list[Json]:
         return self._file.accounts.get(whose.account, {}).get("guarantees", [])
+
+    def _unguarded(self, whose: Whose) -> int:
+        """How many releases have no epsilon. Files that were counted when they were made are not counted again."""
+        others = sum(not file.get("counted") for file in self.published(whose.account))
+        return len(self._entries(whose)[1]) + others
 
     def _entries(self, whose: Whose) -> tuple[float | None, list[Json]]:
         """Budget and tilts of an account."""
@@ -373,6 +408,11 @@ def opened_ledger(path: Path, *, only_read: bool = False) -> Generator[Ledger]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _tells(file: Json) -> bool:
+    """Whether it is known what a file determines."""
+    return any(one["rows"] or one["grams"] for one in file["released"]) or file["table"] is not None
 
 
 def _spent(tilts: Sequence[Json], parts: Collection[str | None]) -> float:

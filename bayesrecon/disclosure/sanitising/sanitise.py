@@ -37,6 +37,7 @@ from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.recovered import solve_release
+from bayesrecon.json_types import Json
 from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.models.conversion import model_of
 from bayesrecon.posteriors.approximated.approximations import gaussian
@@ -45,7 +46,7 @@ from bayesrecon.posteriors.fitting.nuts import check_records, nuts
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.precision import x64
 from bayesrecon.releases import Approximation, OptimisedFit, PosteriorDraws, Release
-from bayesrecon.results.sanitised import Guaranteed, Sanitised
+from bayesrecon.results.sanitised import NO_END, Guaranteed, Sanitised
 from bayesrecon.running.threads import one_thread
 from bayesrecon.verbs.verb import verb
 
@@ -58,7 +59,6 @@ _Table = Mapping[str, ArrayLike]
 _FEWEST = 100  # smallest number of draws to publish: readers cannot compute quantiles from fewer
 _RESPONSES_OF = 128  # evenly spaced records whose bits are computed, which takes some seconds
 _DRAWS, _THINNING = 1000, 2  # draws per chain and thinning of the posterior behind a mode, to compute the tilts
-_NO_END = 10**6  # a mode counts as this many draws; larger numbers change the results only by rounding
 _CHAINS = 8  # largest number of chains that the published draws are divided into
 
 
@@ -76,7 +76,8 @@ class Spends(TypedDict, total=False):
             `.key`. Defaults to `ledger.json` in the user's data directory, or to the environment variable
             BAYESRECON_LEDGER. Never publish them, and never store them beside a release.
         dry_run: do everything with a tilt that is thrown away, and return no draws. Nothing is spent or written.
-        accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent.
+        accept: function that gets the result before its worth is spent. If it raises an error, nothing is spent. If it
+            returns an entry (`auditing.published.entry_of`), the ledger has that file from the same write on.
         epsilon, delta: differential privacy of the release, instead of a worth. Then `budget` is the largest epsilon of
             all releases of the account together.
         domain: with `epsilon`, `{field: (LOW, HIGH)}`: public ranges. Values outside are clipped, without a word.
@@ -91,7 +92,7 @@ class Spends(TypedDict, total=False):
     part: str | None
     ledger: str | Path | None
     dry_run: bool
-    accept: Callable[[Any], object] | None
+    accept: Callable[[Any], Json | None] | None
     epsilon: float | None
     delta: float | None
     domain: Mapping[str, Any] | None
@@ -214,12 +215,11 @@ def _guaranteed(
         result = guaranteed(model, table, asked, draws=draws, progress=progress)
         stated = {"account": whose.account, "part": whose.part, "spent_rho": after.rho, "spent_epsilon": after.epsilon}
         result = result.having(result.release, **stated, warnings=(*result.warnings, *notes))
-        if accept is not None:
-            accept(result)
+        file = None if accept is None else accept(result)
         if dry_run:
             trial = Note("a trial: nothing was spent or written, and the draws are not given away")
             return replace(result.hidden(), warnings=(*result.warnings, trial))
-        book.enter_guarantee(whose, entry, model.name, budget)
+        book.enter_guarantee(whose, entry, model.name, budget, file)
     return result
 
 
@@ -288,12 +288,13 @@ def _altered(
         tilt, times = (job.tilt(secret), job.times) if stored is None else stored  # or that of an earlier run
         result = replace(job, times=times).altered(secret, tilt, (*asked.notes(book_path), *warnings))
         after = asked.account
-        result = result.in_account(whose.account, whose.part, after.spent, after.budget, max(0.0, after.left))
-        if accept is not None:
-            accept(result)
+        said: Json = {"account": whose.account, "part": whose.part, "spent": after.spent, "budget": after.budget}
+        measure = None if dry_run else book.measure(asked.release)
+        result = result.in_account(**said, left=max(0.0, after.left), measure=measure)
+        file = None if accept is None else accept(result)
         if dry_run:
             return result.without_release()
-        book.enter(whose, asked.release, budget, tilt, times)
+        book.enter(whose, asked.release, budget, tilt, times, file)
     return result
 
 
@@ -376,7 +377,7 @@ def _prepared(release: Approximation | OptimisedFit, private: Records | None, dr
     if draws is not None:
         raise BayesreconError("draws= is the number of draws to publish; leave it out, since a mode has no draws")
     sampled = nuts(release.of, private, draws=_DRAWS, thinning=_THINNING, name=release.name)
-    return replace(_prepared(sampled, private, None), count=_NO_END, mode=release.name)
+    return replace(_prepared(sampled, private, None), count=NO_END, mode=release.name)
 
 
 @_prepared.register
