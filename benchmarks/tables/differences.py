@@ -136,7 +136,7 @@ def is_named(found: Between) -> bool:
 
 def unrelated(covariates: int, audits: int, kind: str = "unrelated") -> dict[str, Any]:
     """The null: audits of tables of different people; of as many where the `kind` is "unrelated, as many"."""
-    rng, began, named, compared = np.random.default_rng(covariates), time.process_time(), 0, 0
+    rng, began, named, compared, as_many = np.random.default_rng(covariates), time.process_time(), 0, 0, 0
     for _ in range(audits):
         draw = population(rng, covariates)
         sizes = np.concatenate([rng.integers(200, 205, 4), rng.integers(100, 105, TABLES - 4)])
@@ -145,8 +145,10 @@ def unrelated(covariates: int, audits: int, kind: str = "unrelated") -> dict[str
         result = search([[gram] for gram in grams if gram is not None])
         named += bool(result.found)
         compared += result.pairs + result.triples + result.as_many
+        as_many += result.as_many
     row = {"kind": kind, "covariates": covariates, "without": "", "pairs": audits, "named": named}
-    return row | {"compared": compared / audits, "seconds": (time.process_time() - began) / audits}
+    counts = {"compared": compared / audits, "as_many": as_many / audits}
+    return row | counts | {"seconds": (time.process_time() - began) / audits}
 
 
 def rows(pairs: int, audits: int) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:
@@ -169,7 +171,8 @@ def line(row: dict[str, Any]) -> list[str]:
 
     if row["kind"].startswith("unrelated"):
         of = "unrelated tables" + " of as many records" * ("as many" in row["kind"])
-        name = f"null: {TABLES} {of}, {row['compared']:.0f} comparisons"
+        without = "" if "as_many" in row else ", without those of as many records"
+        name = f"null: {TABLES} {of}, {row['compared']:.0f} comparisons{without}"
         intervals = ["–", "–"]
     else:
         name = KINDS[row["kind"]] + (f", without {row['without']}" if row["without"] else "")
