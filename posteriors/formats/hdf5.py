@@ -4,19 +4,21 @@ The usual backends look dimensions up by name for every variable, which takes mi
 is looked up once, by its address.
 """
 
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
-from xarray.core.indexing import ExplicitIndexer
+from xarray.core.indexing import ExplicitIndexer, LazilyIndexedArray
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.plain_values import Key
 
-_LARGE = 2**25
-"""Bytes of an array that are read at once."""
+_LARGE, _SMALL = 2**25, 2**20
+"""Bytes of an array that are read at once, and of one that is read together with others."""
 
 
 class Source(Protocol):
@@ -26,31 +28,55 @@ class Source(Protocol):
         """Values of an array, by its name in the file."""
         ...
 
+    def read_whole(self, names: Sequence[str]) -> list[np.ndarray]:
+        """Whole arrays."""
+        ...
 
-def dataset_of(source: Source, description: Json) -> xr.Dataset:
-    """The variables of an HDF5 group, not yet read; times are left as the numbers they are.
+
+def dataset_of(source: Source, description: Json, whole: bool = False) -> xr.Dataset:
+    """The variables of an HDF5 group; times are left as the numbers they are.
 
     Args:
         source: the open file. It must stay open as long as the dataset is read.
         description: a group of `HDF5File.describe`.
+        whole: whether small arrays are read now, because all will be. Others are read when they are indexed.
 
     Returns:
         A Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
-    variables = {key: _variable(source, variable) for key, variable in description["variables"].items()}
+    described = description["variables"]
+    values = dict(_small(source, described.values())) if whole else {}
+    variables = {key: _variable(source, one, values.get(one["name"])) for key, one in described.items()}
     dataset = xr.Dataset(variables, attrs=description["attributes"])
-    # decode_cf also makes indexing lazy: a part of a part is read in one go.
+    if all(not v.attrs and v.dtype.kind in "biuf" for v in variables.values()) and not dataset.attrs:
+        return dataset  # decoding takes long if there are thousands
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
 
 
-def _variable(source: Source, description: Json) -> xr.Variable:
-    """A variable that is not yet read. What is missing is NaN already where NaN stands for it."""
+def _small(source: Source, described: Iterable[Json]) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of small arrays of numbers, read some hundreds at a time."""
+    names, size = list[str](), 0
+    for one in described:
+        taken = math.prod(one["shape"]) * np.dtype(one["dtype"] or object).itemsize
+        if one["dtype"] is not None and taken <= _SMALL:
+            if size + taken > _LARGE:
+                yield from zip(names, source.read_whole(names), strict=True)
+                names, size = [], 0
+            names.append(one["name"])
+            size += taken
+    yield from zip(names, source.read_whole(names), strict=True) if names else ()
+
+
+def _variable(source: Source, description: Json, values: np.ndarray | None) -> xr.Variable:
+    """A variable with its values, or not yet read. What is missing is NaN already where NaN stands for it."""
     attributes = dict(description["attributes"])
     fill, encoding = attributes.get("_FillValue"), {}
     if isinstance(fill, float | np.floating) and np.isnan(fill) and "missing_value" not in attributes:
         encoding = {"_FillValue": attributes.pop("_FillValue")}
-    return xr.Variable(tuple(description["dimensions"]), _Array(source, description), attributes, encoding)
+    # A part of a part is read in one go.
+    data = LazilyIndexedArray(_Array(source, description)) if values is None else values
+    return xr.Variable(tuple(description["dimensions"]), data, attributes, encoding)
 
 
 class _Array(BackendArray):
