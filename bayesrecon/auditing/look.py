@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from bayesrecon.arrays import Progress
 from bayesrecon.auditing.effort import Effort, Open
 from bayesrecon.auditing.sensitive_values import DRAWS, LOG_DENSITIES, parameters_of
 from bayesrecon.auditing.stage import INCALCULABLE, Stage, not_computed
+from bayesrecon.auditing.vouchers import Subject
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
@@ -191,6 +192,7 @@ class Look:
         without_items: whether it has no items of a file: containers, printed counts, and what could not be read.
         begun: what was said before any channel.
         progress: called with a label and the completed fraction of a channel.
+        items: function that returns what the file's items say about each other, computed once for all channels.
     """
 
     contents: Contents
@@ -206,6 +208,11 @@ class Look:
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
+    items: Callable[[], Subject] = field(default=lambda: Subject(Contents("", "")), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.items is type(self).items:
+            object.__setattr__(self, "items", cache(partial(Subject, self.contents)))
 
     @property
     def has(self) -> tuple[Needs, ...]:
