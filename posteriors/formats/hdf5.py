@@ -5,8 +5,7 @@ is looked up once, by its address.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import xarray as xr
@@ -15,25 +14,13 @@ from xarray.core.indexing import ExplicitIndexer, LazilyIndexedArray
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_values import Key
+from bayesrecon.untrusted.plain_values import ArrayReader
 
 _LARGE, _SMALL = 2**25, 2**20
 """Bytes of an array that are read at once, and of one that is read together with others."""
 
 
-class Source(Protocol):
-    """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
-
-    def read(self, name: str, key: Key) -> np.ndarray:
-        """Values of an array, by its name in the file."""
-        ...
-
-    def read_whole(self, names: Sequence[str]) -> list[np.ndarray]:
-        """Whole arrays."""
-        ...
-
-
-def dataset_of(source: Source, description: Json, whole: bool = False) -> xr.Dataset:
+def dataset_of(source: ArrayReader, description: Json, whole: bool = False) -> xr.Dataset:
     """The variables of an HDF5 group; times are left as the numbers they are.
 
     Args:
@@ -54,7 +41,7 @@ def dataset_of(source: Source, description: Json, whole: bool = False) -> xr.Dat
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
 
 
-def _small(source: Source, described: Iterable[Json]) -> Iterator[tuple[str, np.ndarray]]:
+def _small(source: ArrayReader, described: Iterable[Json]) -> Iterator[tuple[str, np.ndarray]]:
     """Names and values of small arrays of numbers, read some hundreds at a time."""
     names, size = list[str](), 0
     for one in described:
@@ -68,7 +55,7 @@ def _small(source: Source, described: Iterable[Json]) -> Iterator[tuple[str, np.
     yield from zip(names, source.read_whole(names), strict=True) if names else ()
 
 
-def _variable(source: Source, description: Json, values: np.ndarray | None) -> xr.Variable:
+def _variable(source: ArrayReader, description: Json, values: np.ndarray | None) -> xr.Variable:
     """A variable with its values, or not yet read. What is missing is NaN already where NaN stands for it."""
     attributes = dict(description["attributes"])
     fill, encoding = attributes.get("_FillValue"), {}
@@ -83,7 +70,7 @@ class _Array(BackendArray):
     """An HDF5 dataset that xarray reads when it is indexed: by integers, slices and a vector, or, once its dimensions
     were exchanged, by open grids."""
 
-    def __init__(self, source: Source, description: Json) -> None:
+    def __init__(self, source: ArrayReader, description: Json) -> None:
         self._source, self._name = source, description["name"]
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)

@@ -118,7 +118,11 @@ def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
         return None
     left, right, names, columns = frame
     count, value, squares = map(np.ravel, columns)
-    if {len(count), len(value), len(squares)} != {len(left)} or not np.isfinite([count, value, squares]).all() or np.any(count < 1):
+    if (
+        {len(count), len(value), len(squares)} != {len(left)}
+        or not np.isfinite([count, value, squares]).all()
+        or np.any(count < 1)
+    ):
         return None
     tree = Tree(left, right, value, count, squares, *_splits(parts, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None

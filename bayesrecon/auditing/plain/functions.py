@@ -51,6 +51,8 @@ class _Polynomials:
             return
         order, whole = rng.permutation(count), np.column_stack(terms)
         self.fit, self.test = order[: count // 2], order[count // 2 :]
+        if not np.isfinite(whole).all():
+            raise FloatingPointError("products of the draws overflow")
         (q, r), lengths = np.linalg.qr(whole[self.fit]), np.linalg.norm(whole[self.fit], axis=0)
         independent = np.abs(np.diag(r)) > _DEPENDENT * lengths
         if not independent.all():
@@ -66,6 +68,8 @@ class _Polynomials:
         columns = columns[:, :_MOST_COLUMNS]
         spread = columns.std(axis=0)
         values = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        if not np.isfinite(values).all():
+            raise FloatingPointError("the spread of a column overflows")
         left, slopes = list[np.ndarray](), np.zeros((columns.shape[1], self.pool.shape[1]))
         for q, inverse, terms in self.solvers:
             loadings = inverse @ (q @ values[self.fit])
