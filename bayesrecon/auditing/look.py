@@ -174,6 +174,11 @@ class Fit:
     n: float | None = None
 
 
+def _unset() -> Subject:
+    """The default of `Look.items`, which stands for those of its own file."""
+    raise AssertionError
+
+
 @dataclass(frozen=True)
 class Look:
     """The subject of an audit, as channels see it.
@@ -208,10 +213,10 @@ class Look:
     without_items: bool = False
     begun: Stage = field(default_factory=Stage)
     progress: Progress | None = None
-    items: Callable[[], Subject] = field(default=lambda: Subject(Contents("", "")), repr=False)
+    items: Callable[[], Subject] = field(default=_unset, repr=False)
 
     def __post_init__(self) -> None:
-        if self.items is type(self).items:
+        if self.items is _unset:
             object.__setattr__(self, "items", cache(partial(Subject, self.contents)))
 
     @property

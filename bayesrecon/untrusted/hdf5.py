@@ -7,7 +7,7 @@ names. A malicious file could therefore copy files of this machine into a report
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class HDF5File(ArrayReader):
         import h5py
 
         for key, item in self._members[address(group)].items():
-            yield key, group.get(key) if isinstance(item, h5py.SoftLink) else item
+            yield key, cast("h5py.HLObject | None", group.get(key)) if isinstance(item, h5py.SoftLink) else item
 
     def _scales(self, group: "h5py.Group") -> dict[int, str]:
         """Names of the dimensions that the group and its parents declare, by address."""
@@ -158,7 +158,7 @@ def members_within(file: "h5py.File", path: Path) -> Members:
             kind = group.id.links.get_info(name).type
             if kind not in (_HARD, _SOFT):
                 raise BayesreconError(f"{path}: {where[:80]!r} is an external link, into another file; refused")
-            item = opened_item(group, name) if kind == _HARD else group.get(key, getlink=True)
+            item = opened_item(group, name) if kind == _HARD else cast(h5py.SoftLink, group.get(key, getlink=True))
             members[address(group)][key] = item
             if isinstance(item, h5py.Dataset):
                 _check_storage(item, where, path)

@@ -49,7 +49,7 @@ def opened_item(group: "h5py.Group", name: bytes) -> "h5py.HLObject":
     """An item of a group. `group[name]` would also open the file anew."""
     import h5py
 
-    found = h5py.h5o.open(group.id, name)
+    found = h5py.h5o.open(group.id, name)  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(found, h5py.h5d.DatasetID):
         return h5py.Dataset(found, readonly=True)
     return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else h5py.Datatype(found)
