@@ -4,6 +4,7 @@ They need only NumPy and SciPy. Importing a full diagnostics package takes secon
 """
 
 import numpy as np
+import numpy.typing as npt
 
 Z95 = 1.959964
 """Half width of a 95 % interval, in standard errors."""
@@ -20,6 +21,11 @@ def evenly(size: int, count: int) -> np.ndarray:
     [0, 3, 6, 9]
     """
     return np.linspace(0, size - 1, min(size, count)).astype(int)
+
+
+def typical_error(errors: npt.ArrayLike) -> float:
+    """Standard deviation of a normal distribution with the errors' median size, which is robust against outliers."""
+    return float(np.median(np.abs(errors)) / 0.6744898)
 
 
 def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:

@@ -88,6 +88,8 @@ class Entry:
         role: its role in a fit, one of `bayesrecon.posteriors.roles`; "" if unknown.
         path: its place as attributes (".name"), and keys and indices ("/name"), in one of which alike items differ.
         leaves: the items that were joined into this one; empty if it is in the file as it is.
+        of: in a saved object, the class of the object that has it, with the module; otherwise None.
+        why: the reason for its role; empty if the role is unknown.
     """
 
     where: str
@@ -96,19 +98,8 @@ class Entry:
     role: str = ""
     path: tuple[str, ...] = field(default=(), kw_only=True)
     leaves: "tuple[Entry, ...]" = field(default=(), kw_only=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Part(Entry):
-    """An item of a saved object.
-
-    Attributes:
-        of: class of the object that has it, with the module.
-        why: the reason for its role; empty if the role is unknown.
-    """
-
-    of: str = ""
-    why: str = ""
+    of: str | None = field(default=None, kw_only=True)
+    why: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

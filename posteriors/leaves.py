@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.arrays import Progress
 from bayesrecon.errors import reading
-from bayesrecon.posteriors.contents import Contents, Entry, Part, Unread, entry_of_item
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_item
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.siblings import joined
 from bayesrecon.untrusted.guarded import asked
@@ -68,7 +68,7 @@ def _once(entries: list[Entry], present: Sequence[Entry]) -> list[Entry]:
 
 def _placed(entry: Entry) -> Entry:
     """The entry with its path, unless its reader gave one."""
-    if entry.path or entry.role or isinstance(entry, Part):
+    if entry.path or entry.role or entry.of is not None:
         return entry
     return replace(entry, path=_path(entry.where))
 

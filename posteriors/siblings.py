@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TypeVar
 
 import numpy as np
 
@@ -20,10 +19,8 @@ _MANY = 21
 Path = tuple[str, ...]
 Key = tuple[str, str, Path]
 
-Item = TypeVar("Item", bound=Entry)
 
-
-def joined(items: Iterable[Item]) -> list[Item]:
+def joined(items: Iterable[Entry]) -> list[Entry]:
     """The same items, with those that are alike joined.
 
     Items are alike if they have the same type and class, no role but that of a table's column, and the same path but
@@ -40,12 +37,12 @@ def joined(items: Iterable[Item]) -> list[Item]:
     """
     items = list(items)
     patterns = _patterns([item.path for item in items if item.path])
-    groups, rest = defaultdict[Key, list[Item]](list), defaultdict[Key, list[Item]](list)
+    groups, rest = defaultdict[Key, list[Entry]](list), defaultdict[Key, list[Entry]](list)
     for item in items:
         kind = _kind_of(item)
         if kind and item.role in ("", TABLE) and item.path:
-            groups[kind, getattr(item, "of", "") + item.role, patterns[item.path]].append(item)
-    joins: dict[int, Item] = {}
+            groups[kind, (item.of or "") + item.role, patterns[item.path]].append(item)
+    joins: dict[int, Entry] = {}
     gone: set[int] = set()
     for group, fewest in ((groups, _FEWEST), (rest, _MANY)):
         for (kind, of, pattern), alike in group.items():
@@ -62,7 +59,7 @@ def joined(items: Iterable[Item]) -> list[Item]:
     return [joins.get(id(item), item) for item in items if id(item) in joins or id(item) not in gone]
 
 
-def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
+def _join(items: Sequence[Entry], kind: str, pattern: Path) -> Entry:
     where = _place_of(items[0], pattern)
     if kind == "bytes":
         values: object = b"".join(item.values for item in items)
@@ -77,7 +74,7 @@ def _join(items: Sequence[Item], kind: str, pattern: Path) -> Item:
     )
 
 
-def _are_of_unequal_size(items: Sequence[Item], pattern: Path) -> bool:
+def _are_of_unequal_size(items: Sequence[Entry], pattern: Path) -> bool:
     """Whether items without names differ in size, such as nodes of each tree or values of each group."""
     if len({np.shape(item.values) for item in items}) == 1 or any(len(item.path) != len(pattern) for item in items):
         return False

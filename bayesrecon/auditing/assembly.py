@@ -136,24 +136,20 @@ def in_words_of_the_file(findings: Iterable[Finding], contents: Contents) -> tup
     def said(text: str) -> str:
         return form.sub(lambda found: names[found[0]], text)
 
-    return tuple(
-        replace(
-            f,
-            title=said(f.title),
-            summary=said(f.summary),
-            evidence=tuple(replace(i, name=said(i.name)) for i in f.evidence),
-            remedies=tuple(replace(r, statistic=r.statistic and said(r.statistic)) for r in f.remedies),
-            records={said(k): v for k, v in f.records.items()},
-            errors={said(k): v for k, v in f.errors.items()},
-        )
-        for f in findings
-    )
+    def renamed(f: Finding) -> Finding:
+        remedies = tuple(replace(r, statistic=r.statistic and said(r.statistic)) for r in f.remedies)
+        records, errors = ({said(k): v for k, v in one.items()} for one in (f.records, f.errors))
+        evidence, texts = tuple(replace(i, name=said(i.name)) for i in f.evidence), (said(f.title), said(f.summary))
+        named = replace(f, evidence=evidence, remedies=remedies, records=records, errors=errors)
+        return replace(named, title=texts[0], summary=texts[1])
+
+    return tuple(map(renamed, findings))
 
 
 def named(private: Private | None, contents: Contents) -> Named:
     """A function that names the private column that values are equal to."""
     if private is None:
         return nobody
-    from bayesrecon.auditing.column_matches import Matching
+    from bayesrecon.evaluate.column_matches import Matching
 
     return Matching(private.columns, len(inventory(contents)))

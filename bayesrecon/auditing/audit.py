@@ -16,7 +16,6 @@ from bayesrecon.auditing.accounts.account import is_public
 from bayesrecon.auditing.assembly import READING, in_words_of_the_file, judged, merge, named
 from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.effort import Effort, budget_of, effort_of
-from bayesrecon.auditing.folders import files_of, is_folder, unpacked
 from bayesrecon.auditing.look import Asked, Determined, Fit, Look, Released
 from bayesrecon.auditing.private_data import hidden, read_private
 from bayesrecon.auditing.stage import Stage
@@ -24,6 +23,7 @@ from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.json_types import Json
 from bayesrecon.knowledge import KNOWS, of_model
 from bayesrecon.posteriors.contents import Contents, Stamp, stamp
+from bayesrecon.posteriors.folders import files_of, is_folder, unpacked
 from bayesrecon.posteriors.formats import suffix_of
 from bayesrecon.posteriors.leaves import read_leaves
 from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, is_acro, read_acro
@@ -300,29 +300,20 @@ def _announce(progress: Progress | None, findings: Iterable[Finding]) -> None:
             announce(finding)
 
 
-class _Part:
-    """Progress of a part of an audit, as progress of the whole one. It never goes back.
-
-    Args:
-        whole: progress of the whole.
-        begin, width: the part.
-        label: its name, with which labels begin.
-    """
-
-    def __init__(self, whole: Progress, begin: float, width: float, label: str) -> None:
-        self._whole, self._begin, self._width, self._label = whole, begin, width, label
-        self._least = 0.0
-        if (found := getattr(whole, "found", None)) is not None:
-            self.found = found
-
-    def __call__(self, label: str, fraction: float) -> None:
-        self._least = max(self._least, min(fraction, 1.0))
-        words = ": ".join(filter(None, (self._label, label)))
-        self._whole(words, self._begin + self._width * self._least)
-
-
 def _part(progress: Progress | None, begin: float, width: float, label: str = "") -> Progress | None:
-    return None if progress is None else _Part(progress, begin, width, label)
+    """Progress of a part of an audit, as progress of the whole one, with a label before its own. It never goes back."""
+    if progress is None:
+        return None
+    least = 0.0
+
+    def told(words: str, fraction: float) -> None:
+        nonlocal least
+        least = max(least, min(fraction, 1.0))
+        progress(": ".join(filter(None, (label, words))), begin + width * least)
+
+    if (found := getattr(progress, "found", None)) is not None:
+        told.found = found  # type: ignore[attr-defined]
+    return told
 
 
 # What is audited: files, fits, tables, folders and archives, each as the subjects that it gives.

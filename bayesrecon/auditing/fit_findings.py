@@ -58,6 +58,7 @@ _PASS = "pass every field of all other records (known=), or omit known="
 _CLOSE = 0.1  # a record counts as recovered up to this error, relative to its size
 _COUNT = "n["  # how names of counts of a level or a cell begin
 
+
 Score = Callable[[tuple[Finding, ...], Model, Asked], tuple[Finding, ...]]
 """Function that scores findings of a fit against the private data, with the fit's own model."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from bayesrecon.posteriors.contents import Contents, Entry, Part
+from bayesrecon.posteriors.contents import Contents, Entry
 
 
 def inventory(contents: Contents) -> list[Entry]:
@@ -34,13 +34,13 @@ def names_of(contents: Contents) -> Iterator[Entry]:
 def attributes_of(contents: Contents) -> Iterator[Entry]:
     """Attributes of everything except saved objects."""
     yield from (Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items())
-    yield from (entry for entry in contents.entries if entry.kind == "attribute" and not isinstance(entry, Part))
+    yield from (entry for entry in contents.entries if entry.kind == "attribute" and entry.of is None)
 
 
 def texts_of(contents: Contents) -> Iterator[Entry]:
     """Texts and bytes other than comments. For saved objects, only those of unknown role."""
     for entry in contents.entries:
-        short = isinstance(entry, Part) and entry.kind == "attribute" and isinstance(entry.values, str)
+        short = entry.of is not None and entry.kind == "attribute" and isinstance(entry.values, str)
         if not entry.role and (short or entry.kind in ("text", "bytes")):
             yield entry
 
@@ -53,8 +53,3 @@ def siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
             cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
             by_owner.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
     return by_owner
-
-
-def parts_of(contents: Contents) -> list[Part]:
-    """The parts of saved objects."""
-    return [entry for entry in contents.entries if isinstance(entry, Part)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from bayesrecon.arrays import Progress
 from bayesrecon.auditing.effort import Effort, Open
 from bayesrecon.auditing.sensitive_values import DRAWS, LOG_DENSITIES, parameters_of
 from bayesrecon.auditing.stage import INCALCULABLE, Stage, not_computed
+from bayesrecon.auditing.vouchers import Subject
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
@@ -181,6 +182,11 @@ class Fit:
     place: str = ""
 
 
+def _unset() -> Subject:
+    """The default of `Look.items`, which stands for those of its own file."""
+    raise AssertionError
+
+
 @dataclass(frozen=True)
 class Look:
     """The subject of an audit, as channels see it.
@@ -200,6 +206,7 @@ class Look:
         begun: what was said before any channel.
         determined: what attacked fits determine, by their place; channels add to it.
         progress: called with a label and the completed fraction of a channel.
+        items: function that returns what the file's items say about each other, computed once for all channels.
     """
 
     contents: Contents
@@ -216,6 +223,11 @@ class Look:
     begun: Stage = field(default_factory=Stage)
     determined: dict[str, Determined] = field(default_factory=dict)
     progress: Progress | None = None
+    items: Callable[[], Subject] = field(default=_unset, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.items is _unset:
+            object.__setattr__(self, "items", cache(partial(Subject, self.contents)))
 
     @property
     def has(self) -> tuple[Needs, ...]:

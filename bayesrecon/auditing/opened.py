@@ -125,29 +125,21 @@ class Opened:
         return np.asarray(np.std(domain.levels) if domain.levels else 1.0)
 
 
-def open_release(contents: Contents, model: Model) -> tuple[PosteriorDraws, np.ndarray]:
-    """The draws as a release of the model, and their positions among the file's draws."""
-    draws = contents.draws
-    if draws is None:
-        raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
-    release, positions = accepted_draws(draws, model, ignore_unknown=True)
-    if release.log_density is not None:
-        return release, positions
-    # Samplers have many names for log densities, and readers of draws know only the two of ArviZ.
-    densities = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
-    if densities:
-        values = np.asarray(densities[0].values, float)[positions]
-        release = replace(release, log_density=-values if densities[0].name == POTENTIAL else values)
-    return release, positions
-
-
 def opened(contents: Contents, model: Model, knows: Knows, thresholds: Thresholds, key: int) -> Opened:
     """The file, opened as a release of a model.
 
     Raises:
-        BayesreconError: the draws are not of this model.
+        BayesreconError: there are no draws, or they are not of this model.
     """
-    release, positions = open_release(contents, model)
+    draws = contents.draws
+    if draws is None:
+        raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
+    release, positions = accepted_draws(draws, model, ignore_unknown=True)
+    # Samplers have many names for log densities, and readers of draws know only the two of ArviZ.
+    densities = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
+    if release.log_density is None and densities:
+        values = np.asarray(densities[0].values, float)[positions]
+        release = replace(release, log_density=-values if densities[0].name == POTENTIAL else values)
     return Opened(contents, model, release, positions, knows, thresholds, key)
 
 

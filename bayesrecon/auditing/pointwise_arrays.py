@@ -9,7 +9,6 @@ from bayesrecon.attacks.sidechannels.preimage import PreImages
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.categories import level_label
-from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.findings import Item
 
 MOST_RECORDS = 2000  # largest number of records that are solved for, evenly spaced
@@ -44,8 +43,3 @@ def counts_by_category(name: str, levels: Sequence[float], values: np.ndarray, u
         has = values == level
         items.append(Item(f"n[{name}={level_label(level)}]", float(has.sum()), None if unclear.any() else 0.0))
     return items
-
-
-def of_all(variable: Variable, records: PreImages) -> str:
-    count = int(np.prod(variable.shape, dtype=int))
-    return f" (of {count})" if len(records) < count else ""

@@ -113,7 +113,14 @@ def log_densities(contents: Contents, model: "Model | None" = None) -> list[Vari
     return [v for v in contents.variables if _kind_of(v, parameters) == "log-density"]
 
 
-_BY_NAME = {"log_likelihood": "log-likelihood", "posterior_predictive": "predictive"}
+_BY_GROUP = {
+    "log_likelihood": "log-likelihood", "posterior_predictive": "predictive", "predictions": "predictive",
+    "prior_predictive": "prior predictive", "unconstrained_posterior": DRAWS,
+}  # fmt: skip
+_STATISTICS = {
+    **dict.fromkeys(LOG_DENSITIES, "log-density"), POTENTIAL: "log-density", "unconstrained_draw": DRAWS,
+    **dict.fromkeys(ENERGIES, "energy"), **dict.fromkeys(GRADIENTS, "gradient"),
+}  # fmt: skip
 
 
 def _kind_of(variable: Variable, parameters: set[str] | None) -> str:
@@ -121,20 +128,14 @@ def _kind_of(variable: Variable, parameters: set[str] | None) -> str:
     if group.startswith("warmup_"):
         seen = _kind_of(_as_group(variable, group.removeprefix("warmup_")), None)
         return "warm-up values" if seen not in ("", DRAWS) else ""  # the draws: see the plain copies
-    if parameters is not None and group == "posterior" and name in parameters:
-        return DRAWS
-    if group in ("sample_stats", "posterior") and name in LOG_DENSITIES:
-        return "log-density"
     if group == "sample_stats":
-        kinds = {POTENTIAL: "log-density", "unconstrained_draw": DRAWS}
-        kinds |= dict.fromkeys(ENERGIES, "energy") | dict.fromkeys(GRADIENTS, "gradient")
-        return kinds.get(name, "")
-    if group == "posterior":
-        named = _BY_NAME.get(group_of(name), "") if variable.shape else ""
-        return named or (DRAWS if parameters is None else "")
-    kinds = {"log_likelihood": "log-likelihood", "unconstrained_posterior": DRAWS}
-    kinds |= {"posterior_predictive": "predictive", "predictions": "predictive", "prior_predictive": "prior predictive"}
-    return kinds.get(group, "")
+        return _STATISTICS.get(name, "")
+    if group != "posterior" or (parameters is not None and name in parameters):
+        return _BY_GROUP.get(group, DRAWS if group == "posterior" else "")
+    if name in LOG_DENSITIES:
+        return "log-density"
+    named = _BY_GROUP.get(group_of(name), "") if variable.shape else ""
+    return named or (DRAWS if parameters is None else "")
 
 
 def _as_group(variable: Variable, group: str) -> Variable:

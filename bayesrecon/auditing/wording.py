@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayesrecon.results.findings import Finding, Item, Remedy, Severity
 from bayesrecon.results.told import values_in
@@ -81,11 +80,6 @@ def items(rows: "Iterable[Row | Statistic]") -> tuple[Item, ...]:
 
 def _whole(count: float) -> float:
     return float(round(count)) if np.isfinite(count) and abs(count - round(count)) <= _ROUNDING * count else count
-
-
-def typical_error(errors: npt.ArrayLike) -> float:
-    """Standard deviation of a normal distribution with the errors' median size, which is robust against outliers."""
-    return float(np.median(np.abs(errors)) / 0.6744898)
 
 
 def independent(count: int, all_of_them: bool) -> str:

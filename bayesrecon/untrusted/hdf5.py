@@ -5,25 +5,34 @@ names. A malicious file could therefore copy files of this machine into a report
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.hdf5_inventory import address, inventory, is_bare_dimension, is_of_format, is_readable
-from bayesrecon.untrusted.plain_values import Inventory, Key
+from bayesrecon.untrusted.hdf5_inventory import (
+    Members,
+    address,
+    inventory,
+    is_bare_dimension,
+    is_of_format,
+    is_readable,
+    opened_item,
+)
+from bayesrecon.untrusted.plain_values import ArrayReader, Inventory, Key
 
 if TYPE_CHECKING:
     import h5py
 
 _HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
+_SCALE = b"DIMENSION_SCALE"
 _RENAMED = "_nc4_non_coord_"  # prefix of a variable with the name of a dimension that it does not belong to
 
 
-class HDF5File:
+class HDF5File(ArrayReader):
     """An open HDF5 file. It describes groups and reads arrays as plain data.
 
     Raises:
@@ -43,7 +52,7 @@ class HDF5File:
 
         self._file, self._path = h5py.File(path, "r"), path
         try:
-            check_within(self._file, path)
+            self._members = members_within(self._file, path)
         except BaseException:
             self.close()
             raise
@@ -65,7 +74,7 @@ class HDF5File:
         """
         import h5py
 
-        names = [str(key) for key in self._file if self._file.get(key, getclass=True) is h5py.Group]
+        names = [key for key, item in self._items(self._file) if isinstance(item, h5py.Group)]
         wanted = names if groups is None else [name for name in names if name in groups]
         return {
             "attributes": attributes_of(self._file),
@@ -75,9 +84,14 @@ class HDF5File:
 
     def describe_group(self, name: str) -> Json:
         """The description of one group, as in `describe`. It may be nested, or the root, "/"."""
-        group = self._group(name)
-        scales, variables, size = _scales(group), {}, 0
-        for key, item in _arrays(group):
+        import h5py
+
+        group = self._file[name]
+        assert isinstance(group, h5py.Group)
+        scales, variables, size = self._scales(group), {}, 0
+        for key, item in self._items(group):
+            if not isinstance(item, h5py.Dataset):
+                continue
             size += _declared(item)
             if not is_bare_dimension(item) and is_readable(item):
                 variables[key.removeprefix(_RENAMED)] = {
@@ -89,16 +103,31 @@ class HDF5File:
                 }
         return {"attributes": attributes_of(group), "variables": variables, "size": size}
 
-    def _group(self, name: str) -> "h5py.Group":
+    def _items(self, group: "h5py.Group") -> "Iterator[tuple[str, h5py.HLObject | None]]":
+        """What is in a group, by name, also by links; None where a link leads nowhere."""
         import h5py
 
-        group = self._file[name]
-        assert isinstance(group, h5py.Group)
-        return group
+        for key, item in self._members[address(group)].items():
+            yield key, cast("h5py.HLObject | None", group.get(key)) if isinstance(item, h5py.SoftLink) else item
+
+    def _scales(self, group: "h5py.Group") -> dict[int, str]:
+        """Names of the dimensions that the group and its parents declare, by address."""
+        import h5py
+
+        names: dict[int, str] = {}
+        while True:
+            for key, item in self._items(group):
+                if isinstance(item, h5py.Dataset) and "CLASS" in item.attrs and item.attrs["CLASS"] == _SCALE:
+                    names[address(item)] = key.removeprefix(_RENAMED)
+            if group.name == "/":
+                return names
+            parent = group.parent
+            assert isinstance(parent, h5py.Group)
+            group = parent
 
     def inventory(self) -> Inventory:
         """Everything that `describe` omits (`bayesrecon.untrusted.hdf5_inventory`)."""
-        return inventory(self._file, self._path)
+        return inventory(self._file, self._path, self._members)
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array with this name. Text is an array of objects."""
@@ -112,27 +141,31 @@ class HDF5File:
         return np.asarray(item[key])
 
 
-def check_within(file: "h5py.File", path: Path) -> None:
-    """Raise an error if a file refers to other files. Soft links are not followed: their targets are visited anyway."""
+def members_within(file: "h5py.File", path: Path) -> Members:
+    """Everything in a file, opened once. Soft links are not followed: their targets are visited anyway.
+
+    Raises:
+        BayesreconError: it refers to other files.
+    """
     import h5py
 
     waiting: list[h5py.Group] = [file]
-    seen = {address(file)}
+    members: Members = {address(file): {}}
     while waiting:
         group = waiting.pop()
         for key in map(str, group):
-            where = f"{(group.name or '').rstrip('/')}/{key}"
-            kind = group.id.links.get_info(key.encode("utf-8", "surrogateescape")).type
+            where, name = f"{(group.name or '').rstrip('/')}/{key}", key.encode("utf-8", "surrogateescape")
+            kind = group.id.links.get_info(name).type
             if kind not in (_HARD, _SOFT):
                 raise BayesreconError(f"{path}: {where[:80]!r} is an external link, into another file; refused")
-            if kind == _SOFT:
-                continue
-            item = group[key]
+            item = opened_item(group, name) if kind == _HARD else cast(h5py.SoftLink, group.get(key, getlink=True))
+            members[address(group)][key] = item
             if isinstance(item, h5py.Dataset):
                 _check_storage(item, where, path)
-            elif isinstance(item, h5py.Group) and address(item) not in seen:
-                seen.add(address(item))
+            elif isinstance(item, h5py.Group) and address(item) not in members:
+                members[address(item)] = {}
                 waiting.append(item)
+    return members
 
 
 def _check_storage(item: "h5py.Dataset", where: str, path: Path) -> None:
@@ -150,10 +183,10 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
     """Attributes of a group or dataset that are not part of the file format."""
     import h5py
 
-    attributes: dict[str, object] = {}
-    for key in item.attrs:
+    attributes, stored = dict[str, object](), item.attrs
+    for key in stored:
         if not is_of_format(key):
-            value = item.attrs[key]
+            value = stored[key]
             if isinstance(value, h5py.Empty):
                 value = ""
             elif np.ndim(value) and np.size(value) == 1:
@@ -162,31 +195,9 @@ def attributes_of(item: "h5py.HLObject") -> dict[str, object]:
     return attributes
 
 
-def _arrays(group: "h5py.Group") -> "Iterable[tuple[str, h5py.Dataset]]":
-    import h5py
-
-    return ((key, item) for key, item in group.items() if isinstance(item, h5py.Dataset))
-
-
 def _declared(item: "h5py.Dataset") -> int:
     """Size in memory, in bytes: eight or more per number, plus one unpacked chunk."""
     return ((item.size or 0) + math.prod(item.chunks or (0,))) * max(8, item.dtype.itemsize)
-
-
-def _scales(group: "h5py.Group") -> dict[int, str]:
-    """Names of the dimensions that the group and its parents declare, by address."""
-    import h5py
-
-    names: dict[int, str] = {}
-    while True:
-        for key, item in _arrays(group):
-            if item.attrs.get("CLASS") == b"DIMENSION_SCALE":
-                names[address(item)] = key.removeprefix(_RENAMED)
-        if group.name == "/":
-            return names
-        parent = group.parent
-        assert isinstance(parent, h5py.Group)
-        group = parent
 
 
 def _is_text(item: "h5py.Dataset") -> bool:
@@ -197,9 +208,15 @@ def _is_text(item: "h5py.Dataset") -> bool:
 
 
 def _dimensions(item: "h5py.Dataset", names: dict[int, str]) -> list[str]:
-    if "DIMENSION_LIST" in item.attrs:
-        listed = [group[0] if len(group) else None for group in np.asarray(item.attrs["DIMENSION_LIST"])]
-        dimensions = [names.get(address(item.file[ref])) if ref else None for ref in listed]
+    import h5py
+
+    def name_of(reference: "h5py.Reference") -> str | None:
+        return names.get(h5py.h5o.get_info(h5py.h5r.dereference(reference, item.id)).addr)  # pyright: ignore
+
+    attributes = item.attrs
+    if "DIMENSION_LIST" in attributes:
+        listed = [group[0] if len(group) else None for group in np.asarray(attributes["DIMENSION_LIST"])]
+        dimensions = [name_of(ref) if ref else None for ref in listed]
     else:  # a dimension scale is its own dimension
         dimensions = [names.get(address(item))] if item.ndim == 1 else [None] * item.ndim
     return [name or f"dim_{k}" for k, name in enumerate(dimensions)]

@@ -9,7 +9,7 @@ import re
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -41,20 +41,38 @@ _END = {0: 40, 1: 44, 2: 28, 3: 28}  # where a superblock of each version says a
 _FORMAT = {"CLASS": {b"DIMENSION_SCALE"}, "_nc3_strict": None, "DIMENSION_LIST": None, "REFERENCE_LIST": None}
 
 
-def inventory(file: "h5py.File", path: Path) -> Inventory:
+Members = dict[int, "dict[str, h5py.HLObject | h5py.SoftLink]"]
+"""What is in each group, by the address of the group and by name: opened once, because that takes long."""
+
+
+def opened_item(group: "h5py.Group", name: bytes) -> "h5py.HLObject":
+    """An item of a group. `group[name]` would also open the file anew."""
+    import h5py
+
+    found = h5py.h5o.open(group.id, name)  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(found, h5py.h5d.DatasetID):
+        return h5py.Dataset(found, readonly=True)
+    return h5py.Group(found) if isinstance(found, h5py.h5g.GroupID) else h5py.Datatype(found)
+
+
+def inventory(file: "h5py.File", path: Path, members: Members) -> Inventory:
     """Everything that `HDF5File.describe` omits.
+
+    Args:
+        file, path: the file.
+        members: what is in its groups.
 
     Returns:
         `found`, a list of place, kind and values; and `unread`, a list of place and reason.
     """
     items: list[Found] = []
     unread: list[tuple[str, str]] = []
-    for thing in _things(file, unread):
+    for thing in _things(file, members, unread):
         if len(items) >= _MOST_THINGS:
             unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
             break
         items.append(thing)
-    arrays = _arrays(file)
+    arrays = _arrays(item for items in members.values() for item in items.values())
     rest, around = _leftovers(file, arrays, path), list(_around(path))
     for name, sizes in _layouts(arrays).items():
         differ = differing(name, sizes)
@@ -63,7 +81,7 @@ def inventory(file: "h5py.File", path: Path) -> Inventory:
     return {"found": [*items, *rest["found"], *around], "unread": [*unread, *rest["unread"]]}
 
 
-def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]:
+def _things(file: "h5py.File", members: Members, unread: list[tuple[str, str]]) -> Iterator[Found]:
     import h5py
 
     yield from _format_attributes(file, "the file")
@@ -71,19 +89,12 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
     seen = {address(file)}
     while waiting:
         group, place, depth = waiting.pop()
-        for key in group:
+        for key, item in members[address(group)].items():
             where = f"{place}/{key}".lstrip("/")
-            link = group.get(key, getlink=True)
-            if isinstance(link, h5py.SoftLink):
+            if isinstance(item, h5py.SoftLink):
                 yield where, "name", key
-                yield where, "text", link.path
-                continue
-            try:
-                item = group[key]
-            except Exception as error:
-                unread.append((where, f"it does not open ({type(error).__name__})"))
-                continue
-            if isinstance(item, h5py.Datatype):
+                yield where, "text", item.path
+            elif isinstance(item, h5py.Datatype):
                 yield where, "name", key
                 yield where, "text", _type_text(item)
                 yield from _all_attributes(item, where)
@@ -95,19 +106,16 @@ def _things(file: "h5py.File", unread: list[tuple[str, str]]) -> Iterator[Found]
                 yield from _format_attributes(item, where)
                 if depth:
                     yield from _all_attributes(item, where)
-            else:
+            elif isinstance(item, h5py.Dataset):
                 yield from _dataset(item, where, depth, unread)
 
 
-def _arrays(file: "h5py.File") -> "list[h5py.Dataset]":
-    """All arrays that have values."""
+def _arrays(items: "Iterable[h5py.HLObject | h5py.SoftLink]") -> "list[h5py.Dataset]":
+    """All arrays that have values, each once."""
     import h5py
 
-    found: list[h5py.Dataset] = []
-    file.visititems(
-        lambda _, item: found.append(item) if isinstance(item, h5py.Dataset) and item.shape is not None else None
-    )
-    return found
+    arrays = {address(item): item for item in items if isinstance(item, h5py.Dataset) and item.shape is not None}
+    return list(arrays.values())
 
 
 def _layouts(arrays: "Sequence[h5py.Dataset]") -> dict[str, list[tuple[object, ...]]]:
@@ -122,14 +130,16 @@ def _layouts(arrays: "Sequence[h5py.Dataset]") -> dict[str, list[tuple[object, .
             found["options of filters"].append((kind, *options))
         if not item.size:
             found["shapes of empty arrays"].append(item.shape)
+        shape: tuple[int, ...] = item.shape
         largest: tuple[object, ...] = item.maxshape or ()
-        if any(most not in (None, size) for most, size in zip(largest, item.shape, strict=False)):
+        if any(most not in (None, size) for most, size in zip(largest, shape, strict=False)):
             found["largest shapes of arrays"].append(largest)
-        chunks: tuple[int, ...] = item.chunks or ()
-        if any(chunk > max(size, 1) for chunk, size in zip(chunks, item.shape, strict=False)):
+        chunks: tuple[int, ...] = plist.get_chunk() if plist.get_layout() == h5py.h5d.CHUNKED else ()
+        if any(chunk > max(size, 1) for chunk, size in zip(chunks, shape, strict=False)):
             found["shapes of chunks"].append(chunks)
         if item.dtype.kind in "biuf" and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
-            found["values that fill arrays"].append((item.fillvalue.item(),) if item.fillvalue else ())
+            fill = item.fillvalue
+            found["values that fill arrays"].append((fill.item(),) if fill else ())
     return found
 
 
@@ -164,7 +174,9 @@ def _dataset(item: "h5py.Dataset", where: str, depth: int, unread: list[tuple[st
 
 def is_bare_dimension(item: "h5py.HLObject") -> bool:
     """Whether an array only stands for a dimension of netCDF-4."""
-    name = item.attrs.get("NAME", b"")
+    if "NAME" not in (attributes := item.attrs):  # `get` takes longer
+        return False
+    name = attributes["NAME"]
     return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
 
 
@@ -231,24 +243,25 @@ def _format_attributes(item: "h5py.HLObject", where: str) -> Iterator[Found]:
     """Attributes of the format itself, if their values are not those that the format writes."""
     import h5py
 
-    for key in item.attrs:
-        kind = item.attrs.get_id(key).get_type().get_class()
+    attributes = item.attrs
+    for key in attributes:
         if key in ("DIMENSION_LIST", "REFERENCE_LIST"):
-            ordinary = kind in (h5py.h5t.VLEN, h5py.h5t.COMPOUND)
+            ordinary = attributes.get_id(key).get_type().get_class() in (h5py.h5t.VLEN, h5py.h5t.COMPOUND)
         elif key == "CLASS":
-            ordinary = item.attrs[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
+            ordinary = attributes[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
         elif key == "NAME":
-            text, item_name = text_of(item.attrs[key]), (item.name or "").rpartition("/")[2]
+            text, item_name = text_of(attributes[key]), (item.name or "").rpartition("/")[2]
             ordinary = text in (item_name, item_name.removeprefix("_nc4_non_coord_"), "") or is_bare_dimension(item)
         elif key == "_NCProperties":
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
             continue
         elif key.startswith("_Netcdf4"):
-            value = np.asarray(item.attrs[key])
+            value = np.asarray(attributes[key])
             most = 64 if "Dimid" in key or "Coordinates" in key else 1
             ordinary = value.dtype.kind in "iu" and value.size <= most and bool((value < _MOST_THINGS).all())
         elif key.startswith("_nc4_") or key == "_nc3_strict":
-            ordinary = np.asarray(item.attrs[key]).size <= 1 and np.asarray(item.attrs[key]).dtype.kind in "iu"
+            value = np.asarray(attributes[key])
+            ordinary = value.size <= 1 and value.dtype.kind in "iu"
         else:
             continue
         if not ordinary:
@@ -293,8 +306,9 @@ _WINDOW = 5
 _FEWEST = 12
 """Fewest unknown bytes in a row, zeros aside: checksums have four, addresses up to four, and they are neighbours."""
 
-_SIGNATURES = (b"OHDR", b"OCHK", b"TREE", b"HEAP", b"SNOD", b"GCOL", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF",
-               b"BTIN", b"FSHD", b"FSSE", b"FADB", b"FAHD", b"EAHD", b"EAIB", b"EADB", b"EASB")  # fmt: skip
+_SIGNATURES = re.compile(
+    rb"OHDR|OCHK|TREE|HEAP|SNOD|GCOL|FRHP|FHDB|FHIB|BTHD|BTLF|BTIN|FSHD|FSSE|FADB|FAHD|EAHD|EAIB|EADB|EASB"
+)
 _NAMES = b"DIMENSION_LIST REFERENCE_LIST dataset dimension"
 """What the format itself writes, and a copy without references lacks."""
 
@@ -378,29 +392,40 @@ def _unknown(file: "h5py.File", arrays: "Sequence[h5py.Dataset]", path: Path) ->
     """Runs of bytes of the file that its copy does not have."""
     import h5py
 
-    content = np.memmap(path, np.uint8, "r")
+    content = np.asarray(np.memmap(path, np.uint8, "r"))
     gaps = list(_gaps(arrays, len(content)))
     if sum(end - begin for begin, end in gaps) > _MOST_GAPS:
         return [b"\1" * _MOST_GAPS]
     with _scratch() as first, _scratch() as second:
         with h5py.File(first, "w", libver=file.libver, locking=False) as copy:
-            _copied(file, copy)
-            names = [b"/"]
-            file.visit(lambda name: names.append(name.encode("utf-8", "surrogateescape")))
-            for name in names:
+            _copied(file, copy, [str(one.name) for one in arrays if one.id.get_storage_size() > _LARGE])
+            for name in (b"/", *_names(copy)):
                 h5py.h5o.set_comment(copy.id, b"", obj_name=name)  # pyright: ignore[reportAttributeAccessIssue]
         once = h5py.File(first, "r", locking=False)
         with once, h5py.File(second, "w", libver=file.libver, locking=False) as copy:
             _copied(once, copy)
         with h5py.File(second, "r", locking=False) as copy:
-            again = np.memmap(second, np.uint8, "r")
-            pieces = [_windows(again[begin:end]) for begin, end in _gaps(_arrays(copy), len(again))]
-    known = np.unique(np.concatenate([_windows(np.frombuffer(_NAMES, np.uint8)), *pieces]))
-    return [run for begin, end in gaps for run in _runs(bytes(content[begin:end]), known)]
+            again = np.asarray(np.memmap(second, np.uint8, "r"))
+            held = _arrays(opened_item(copy, name) for name in _names(copy))
+            pieces = [_windows(again[begin:end])[1] for begin, end in _gaps(held, len(again))]
+    known = np.unique(np.concatenate([_windows(np.frombuffer(_NAMES, np.uint8))[1], *pieces]))
+    return [run for begin, end in gaps for run in _runs(content[begin:end], known)]
 
 
-def _copied(group: "h5py.Group", copy: "h5py.Group") -> None:
-    """A copy of everything in a group but the values of large arrays, and comments, which h5py cannot read."""
+def _names(group: "h5py.Group") -> list[bytes]:
+    """Names of everything in a group and its groups."""
+    import h5py
+
+    names: list[bytes] = []
+    h5py.h5o.visit(group.id, names.append)  # pyright: ignore[reportAttributeAccessIssue]
+    return names
+
+
+def _copied(group: "h5py.Group", copy: "h5py.Group", large: Sequence[str] = ()) -> None:
+    """A copy of everything in a group but comments, which h5py cannot read, and the values of arrays with these names.
+
+    Groups without such an array are copied at once.
+    """
     import h5py
 
     for key in group:
@@ -409,18 +434,18 @@ def _copied(group: "h5py.Group", copy: "h5py.Group") -> None:
         if isinstance(link, h5py.SoftLink):
             copy[key] = link
             continue
-        item = group[key]
-        if isinstance(item, h5py.Group) and _stored(item) > _LARGE:
-            made = h5py.Group(h5py.h5g.create(copy.id, name, gcpl=item.id.get_create_plist()))
-            _copied(item, made)
-        elif isinstance(item, h5py.Dataset) and _stored(item) > _LARGE:
-            plist = item.id.get_create_plist()
-            made = h5py.h5d.create(copy.id, name, item.id.get_type(), item.id.get_space(), plist)
-            _attributes_copied(item, h5py.Dataset(made))
-        else:
+        item = opened_item(group, name)
+        if not any(f"{one}/".startswith(f"{item.name}/") for one in large):
             h5py.h5o.copy(  # pyright: ignore[reportAttributeAccessIssue]
                 group.id, name, copy.id, name
             )
+        elif isinstance(item, h5py.Group):
+            made = h5py.Group(h5py.h5g.create(copy.id, name, gcpl=item.id.get_create_plist()))
+            _copied(item, made, large)
+        elif isinstance(item, h5py.Dataset):
+            plist = item.id.get_create_plist()
+            made = h5py.h5d.create(copy.id, name, item.id.get_type(), item.id.get_space(), plist)
+            _attributes_copied(item, h5py.Dataset(made))
     _attributes_copied(group, copy)
 
 
@@ -430,49 +455,47 @@ def _attributes_copied(item: "h5py.HLObject", copy: "h5py.HLObject") -> None:
             copy.attrs.create(key, item.attrs[key], dtype=item.attrs.get_id(key).dtype)
 
 
-def _stored(item: "h5py.Group | h5py.Dataset") -> int:
-    import h5py
-
-    if isinstance(item, h5py.Dataset):
-        return item.id.get_storage_size()
-    sizes: list[int] = []
-    item.visititems(lambda _, one: sizes.append(_stored(one)) if isinstance(one, h5py.Dataset) else None)
-    return sum(sizes)
-
-
-def _runs(gap: bytes, known: np.ndarray) -> Iterator[bytes]:
-    windows, raw = _windows(np.frombuffer(gap, np.uint8)), np.frombuffer(gap, np.uint8)
+def _runs(gap: np.ndarray, known: np.ndarray) -> Iterator[bytes]:
+    starts, windows = _windows(gap)
     seen = known[np.minimum(np.searchsorted(known, windows), len(known) - 1)] == windows
-    covered = np.zeros(len(raw), bool)
+    covered = np.zeros(len(gap), bool)
     for shift in range(_WINDOW):
-        covered[shift : shift + len(seen)] |= seen
-    for signature in _SIGNATURES:
-        at = gap.find(signature)
-        while at >= 0:
-            covered[at : at + len(signature)] = True
-            at = gap.find(signature, at + 1)
+        covered[starts[seen] + shift] = True
+    if np.count_nonzero(gap[~covered]) < _FEWEST:  # as nearly everywhere
+        return
+    zeros = np.ones(max(0, len(gap) - _WINDOW + 1), bool)
+    zeros[starts] = False
+    for shift in range(_WINDOW):
+        covered[shift : shift + len(zeros)] |= zeros
+    content = gap.tobytes()
+    for found in _SIGNATURES.finditer(content):
+        covered[slice(*found.span())] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[0], (~covered).astype(np.int8), [0]])))
     for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        if np.count_nonzero(raw[begin:end]) >= _FEWEST:
-            yield gap[begin:end]
+        if np.count_nonzero(gap[begin:end]) >= _FEWEST:
+            yield content[begin:end]
 
 
-def _windows(content: np.ndarray) -> np.ndarray:
-    """All sequences of some bytes, as whole numbers."""
+def _windows(content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where sequences of some bytes begin that are not all zero, and these as whole numbers."""
     count = max(0, len(content) - _WINDOW + 1)
-    result = np.zeros(count, np.uint64)
+    some = content != 0
+    starts = np.flatnonzero(np.logical_or.reduce([some[k : k + count] for k in range(_WINDOW)]))
+    windows = np.zeros(len(starts), np.uint64)
     for k in range(_WINDOW):
-        result |= content[k : k + count].astype(np.uint64) << np.uint64(8 * k)
-    return result
+        windows |= content[starts + k].astype(np.uint64) << np.uint64(8 * k)
+    return starts, windows
 
 
 def _gaps(arrays: "Sequence[h5py.Dataset]", size: int) -> Iterator[tuple[int, int]]:
     """Bytes between those of arrays."""
     taken: list[tuple[int, int]] = []
     for item in arrays:
-        if item.chunks is None and (offset := item.id.get_offset()) is not None:
-            taken.append((offset, offset + item.id.get_storage_size()))
-        for chunk in map(item.id.get_chunk_info, range(0 if item.chunks is None else item.id.get_num_chunks())):
+        if item.chunks is None:
+            if (offset := item.id.get_offset()) is not None:
+                taken.append((offset, offset + item.id.get_storage_size()))
+            continue
+        for chunk in map(item.id.get_chunk_info, range(item.id.get_num_chunks())):
             taken.append((chunk.byte_offset, chunk.byte_offset + chunk.size))
     last = 0
     for begin, end in [*sorted(taken), (size, size)]:

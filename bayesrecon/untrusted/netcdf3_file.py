@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_values import Found, Inventory, Key
+from bayesrecon.untrusted.plain_values import ArrayReader, Found, Inventory, Key
 
 MAGIC = b"CDF"
 _VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
@@ -57,7 +57,7 @@ class Variable:
         return math.prod(self.shape[1:] if self.step else self.shape) * self.dtype.itemsize
 
 
-class NetCDF3File:
+class NetCDF3File(ArrayReader):
     """An open file with the interface of `bayesrecon.untrusted.hdf5.HDF5File`.
 
     Raises:

@@ -1,6 +1,8 @@
 """Values of any type as numbers or texts."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -20,6 +22,18 @@ _SIGNS = 16
 
 _EXTENDED, _EXTENDED_BITS, _LONG_DOUBLE = 10, 63, np.dtype(np.longdouble).itemsize
 """Bytes of a long double of Intel that are not padding, bits of its mantissa, and bytes that it takes."""
+
+
+class ArrayReader(ABC):
+    """A reader of the arrays of a file, by name."""
+
+    @abstractmethod
+    def read(self, name: str, key: Key) -> np.ndarray:
+        """Values of the array with this name. Text is an array of objects."""
+
+    def read_whole(self, names: Sequence[str]) -> list[np.ndarray]:
+        """Arrays as a whole, in one answer of the process that reads them."""
+        return [self.read(name, ()) for name in names]
 
 
 class Inventory(TypedDict):

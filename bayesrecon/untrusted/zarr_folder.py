@@ -23,7 +23,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
 from bayesrecon.untrusted.json_file import no_repeats
-from bayesrecon.untrusted.plain_values import Found, Inventory, Key, plain_values, text_of
+from bayesrecon.untrusted.plain_values import ArrayReader, Found, Inventory, Key, plain_values, text_of
 from bayesrecon.untrusted.size_limits import check_declared
 from bayesrecon.untrusted.surplus import odd_json, size
 
@@ -38,7 +38,7 @@ _FREE_CHUNKS, _CHUNKS_A_FILE = 10_000, 10  # those that are not there are looked
 _BYTES_A_CHUNK = 256  # of those within shards, which take zarr about 0.1 ms each
 
 
-class ZarrFolder:
+class ZarrFolder(ArrayReader):
     """An open folder.
 
     Raises:

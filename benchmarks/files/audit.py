@@ -27,9 +27,9 @@ import bayesrecon
 from bayesrecon.attacks.sidechannels.preimage import invert_columns
 from bayesrecon.attacks.sidechannels.released_log_densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import resolution
-from bayesrecon.auditing.scoring import match_records
 from bayesrecon.digits import round_to
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.evaluate.record_scores import match_records
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import nuts
 from bayesrecon.precision import x64

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.column_matches import Matching
+from bayesrecon.evaluate.column_matches import Matching
 from benchmarks.study import Study, share, table
 
 SIZES = (5, 8, 12, 20, 50, 91, 200, 500)

@@ -101,7 +101,7 @@ def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[Json, Json, list
     inventory = file.inventory()
     entries = [entry_of_item(*item) for item in inventory["found"] if _place(item[0]) not in result.get("root", ())]
     unread = tuple(Unread(*item) for item in inventory["unread"])
-    groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
+    groups = {g: stack.enter_context(dataset_of(file, described[g], g not in WIDE)) for g in names}
     loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
     return loaded, result["attributes"], entries, unread
 

@@ -4,60 +4,73 @@ The usual backends look dimensions up by name for every variable, which takes mi
 is looked up once, by its address.
 """
 
-from typing import Protocol
+import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
-from xarray.core.indexing import ExplicitIndexer
+from xarray.core.indexing import ExplicitIndexer, LazilyIndexedArray
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.json_types import Json
-from bayesrecon.untrusted.plain_values import Key
+from bayesrecon.untrusted.plain_values import ArrayReader
 
-_LARGE = 2**25
-"""Bytes of an array that are read at once."""
-
-
-class Source(Protocol):
-    """A reader of the arrays of an HDF5 file: `bayesrecon.untrusted.hdf5.HDF5File`, here or in another process."""
-
-    def read(self, name: str, key: Key) -> np.ndarray:
-        """Values of an array, by its name in the file."""
-        ...
+_LARGE, _SMALL = 2**25, 2**20
+"""Bytes of an array that are read at once, and of one that is read together with others."""
 
 
-def dataset_of(source: Source, description: Json) -> xr.Dataset:
-    """The variables of an HDF5 group, not yet read; times are left as the numbers they are.
+def dataset_of(source: ArrayReader, description: Json, whole: bool = False) -> xr.Dataset:
+    """The variables of an HDF5 group; times are left as the numbers they are.
 
     Args:
         source: the open file. It must stay open as long as the dataset is read.
         description: a group of `HDF5File.describe`.
+        whole: whether small arrays are read now, because all will be. Others are read when they are indexed.
 
     Returns:
         A Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
-    variables = {key: _variable(source, variable) for key, variable in description["variables"].items()}
+    described = description["variables"]
+    values = dict(_small(source, described.values())) if whole else {}
+    variables = {key: _variable(source, one, values.get(one["name"])) for key, one in described.items()}
     dataset = xr.Dataset(variables, attrs=description["attributes"])
-    # decode_cf also makes indexing lazy: a part of a part is read in one go.
+    if all(not v.attrs and v.dtype.kind in "biuf" for v in variables.values()) and not dataset.attrs:
+        return dataset  # decoding takes long if there are thousands
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
 
 
-def _variable(source: Source, description: Json) -> xr.Variable:
-    """A variable that is not yet read. What is missing is NaN already where NaN stands for it."""
+def _small(source: ArrayReader, described: Iterable[Json]) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of small arrays of numbers, read some hundreds at a time."""
+    names, size = list[str](), 0
+    for one in described:
+        taken = math.prod(one["shape"]) * np.dtype(one["dtype"] or object).itemsize
+        if one["dtype"] is not None and taken <= _SMALL:
+            if size + taken > _LARGE:
+                yield from zip(names, source.read_whole(names), strict=True)
+                names, size = [], 0
+            names.append(one["name"])
+            size += taken
+    yield from zip(names, source.read_whole(names), strict=True) if names else ()
+
+
+def _variable(source: ArrayReader, description: Json, values: np.ndarray | None) -> xr.Variable:
+    """A variable with its values, or not yet read. What is missing is NaN already where NaN stands for it."""
     attributes = dict(description["attributes"])
     fill, encoding = attributes.get("_FillValue"), {}
     if isinstance(fill, float | np.floating) and np.isnan(fill) and "missing_value" not in attributes:
         encoding = {"_FillValue": attributes.pop("_FillValue")}
-    return xr.Variable(tuple(description["dimensions"]), _Array(source, description), attributes, encoding)
+    # A part of a part is read in one go.
+    data = LazilyIndexedArray(_Array(source, description)) if values is None else values
+    return xr.Variable(tuple(description["dimensions"]), data, attributes, encoding)
 
 
 class _Array(BackendArray):
     """An HDF5 dataset that xarray reads when it is indexed: by integers, slices and a vector, or, once its dimensions
     were exchanged, by open grids."""
 
-    def __init__(self, source: Source, description: Json) -> None:
+    def __init__(self, source: ArrayReader, description: Json) -> None:
         self._source, self._name = source, description["name"]
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)

@@ -12,6 +12,7 @@ from kidscore import DATA, DRAWS, MODEL
 import bayesrecon
 from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
+from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents
 
@@ -128,6 +129,20 @@ def test_functions_of_the_draws_are_records_where_their_gradients_differ():
         {"a": a, "b": b, "variance": sd**2, "sd": sd, "ratio": a / b},
     ):
         assert all(f.severity == "info" for f in drawn(**harmless).values()), list(harmless)
+
+
+@pytest.mark.parametrize("digits", [4, 8])
+def test_loadings_have_the_digits_that_rounded_draws_determine(digits):
+    """Plain functions of a few draws are no data, and rows of a design stay data."""
+    rng = np.random.default_rng(4)
+    a, sd, tau = rng.normal(85, 2, 300), rng.gamma(40, 0.2, 300), rng.gamma(30, 0.1, 300)
+    effects, ages = rng.normal(size=(300, 6)), rng.integers(18, 80, 12)
+    parameters = {"a": a, "sd": sd, "tau": tau, "effects": effects}
+    plain = {"v": sd**2, "total": sd**2 + tau**2, "w": 1 / sd, "scaled": sd[:, None] * effects, "e": np.log(tau)}
+    for name, values in (plain | {"rows": a[:, None] + tau[:, None] * ages}).items():
+        found = drawn(**{k: round_to(v, digits) for k, v in {**parameters, name: values}.items()})
+        severity = {f.severity for where, f in found.items() if f"posterior/{name}" in where}
+        assert severity == ({"high"} if name == "rows" else {"info"}), name
 
 
 def test_ratios_of_densities_of_consecutive_draws_are_log_densities():

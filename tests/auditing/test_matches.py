@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import bayesrecon
-from bayesrecon.auditing.column_matches import Matching
+from bayesrecon.evaluate.column_matches import Matching
 
 _RNG = np.random.default_rng(4)
 

@@ -12,9 +12,9 @@ from r_written import FIXTURES
 
 import bayesrecon
 from bayesrecon.auditing.channel import examine
-from bayesrecon.auditing.column_matches import Matching
 from bayesrecon.auditing.input import stored_model_of
 from bayesrecon.auditing.look import Look
+from bayesrecon.evaluate.column_matches import Matching
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.results.told import with_values

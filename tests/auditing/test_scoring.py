@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayesrecon.auditing.private_data import read_private
-from bayesrecon.auditing.scoring import match_records
 from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate.record_scores import match_records
 
 
 def test_records_are_matched_one_to_one():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from r_written import FIXTURES
 
+from bayesrecon.attacks.sidechannels.trees import of_forest, of_rpart
 from bayesrecon.auditing.channel import examine
 from bayesrecon.auditing.look import Look
-from bayesrecon.auditing.trees import of_forest, of_rpart
 from bayesrecon.posteriors.formats import read_contents
 
 with (FIXTURES / "patients.csv").open() as _file:

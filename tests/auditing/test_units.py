@@ -9,10 +9,11 @@ import pytest
 
 import bayesrecon
 from bayesrecon.auditing.channels.draws import unit_fields
-from bayesrecon.auditing.opened import open_release
+from bayesrecon.auditing.opened import opened
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.results.findings import Thresholds
 
 CLINICS = 4
 
@@ -36,10 +37,10 @@ def source():
 def test_units_have_parameters_of_their_own(source):
     """The clinic is one, a covariate with two values is none."""
     draws, model = source
-    release, _ = open_release(read_contents(draws), model)
+    release = opened(read_contents(draws), model, {}, Thresholds(), 0).release
     rng = np.random.default_rng(0)
-    opened = SimpleNamespace(model=model, release=release, rng=rng, reference=Reference(model.fields))
-    assert unit_fields(opened) == ["clinic"]
+    subject = SimpleNamespace(model=model, release=release, rng=rng, reference=Reference(model.fields))
+    assert unit_fields(subject) == ["clinic"]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 from written import along, hdf5_fit, refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.untrusted.hdf5 import HDF5File
 
 pytestmark = pytest.mark.small
 
@@ -84,3 +85,23 @@ def test_one_chunk_of_any_size(tmp_path):
     with h5py.File(path, "a") as file:
         file["posterior"].create_dataset("c", (2, 30), "f8", chunks=(2, 2**26), maxshape=(2, None), compression=1)
     refused("declares", read_draws, path)
+
+
+def test_each_array_is_opened_once_to_be_described(tmp_path, monkeypatch):
+    path, opened, own = fit(tmp_path / "fit.nc"), [], h5py.h5o.open
+    with h5py.File(path, "a") as file:
+        for name in "abc":
+            file[f"posterior/{name}"] = SECRET
+        names = set(file["posterior"])
+
+    def counted(group, name, **settings):
+        if h5py.h5i.get_file_id(group).name == bytes(path):
+            opened.append(name)
+        return own(group, name, **settings)
+
+    monkeypatch.setattr(h5py.h5o, "open", counted)
+    file = HDF5File(path)
+    file.describe()
+    file.inventory()
+    file.close()
+    assert [opened.count(name.encode()) for name in names] == [1] * len(names)

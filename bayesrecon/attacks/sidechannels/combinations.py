@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Bool, Float
 
-from bayesrecon.attacks.sidechannels.exactness import Exact, Halves, exact_in, halves, steps_of
+from bayesrecon.attacks.sidechannels.exactness import Exact, Halves, exact_in, halves, plainest, steps_of
 from bayesrecon.diagnostics import evenly
 
 _MOST_FEATURES = 1200  # largest number of features, whose regression takes a second or two
@@ -291,6 +291,8 @@ def find_combinations(pool: Pool, columns: np.ndarray) -> Combinations | None:
             fit = exact_in(ready, values, column_steps=unit * rate)
             if fit is None or not fit.exact.any():
                 continue
+            with np.errstate(all="ignore"):
+                fit = plainest(fit, ready, values, unit * rate)
             hits = int(fit.exact.sum())
             if best is None or hits > best[0]:
                 best = hits, _used(fit, link, features.names, features.values, values)

@@ -6,6 +6,7 @@ larger than the rounding errors of the column, of the features, and of the arith
 
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -76,6 +77,12 @@ class Halves:
     scale: np.ndarray
     inverse: np.ndarray  # (m, rows of the fit): from a column's values to its slopes
 
+    def part(self, chosen: list[int]) -> "Halves":
+        """The same with some of the features."""
+        features, centre, scale = self.features[:, chosen], self.centre[chosen], self.scale[chosen]
+        inverse = np.linalg.pinv((features[self.fit] - centre) / scale, rcond=_CONDITION)
+        return Halves(features, self.steps[chosen], self.fit, self.test, centre, scale, inverse)
+
 
 def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | None = None) -> Halves | None:
     """Split the draws. None if there are fewer than twice as many draws as features, so that any fit would be exact."""
@@ -111,6 +118,50 @@ def exact_in(
         return None
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow are not exact
         return _tested(prepared, columns, column_steps)
+
+
+_MOST_TERMS, _MOST_COLUMNS = 3, 64  # terms and columns that are tried, since each takes a fit
+_MOST_DIGITS, _AS_WELL = 6, 1.05  # digits of plain loadings, and how much larger residuals may be with them
+
+
+def plainest(found: Exact, features: Halves, columns: np.ndarray, steps: np.ndarray) -> Exact:
+    """The same with the fewest terms and the fewest digits that explain a column as well, up to three terms.
+
+    Loadings are known only up to the digits of the columns, and those of nearly collinear features much less: rounded
+    draws of `v = s^2` have loadings of s and 1/s, too. Features are added in order of their correlation with what the
+    others leave.
+    """
+    loadings, constant, residual = found.loadings.copy(), found.constant.copy(), found.residual.copy()
+    z = (features.features[features.fit] - features.centre) / features.scale
+    for n in np.flatnonzero(found.exact)[:_MOST_COLUMNS]:
+        column = columns[features.fit, n] - columns[features.fit, n].mean()
+        left, tried = column, list[int]()
+        for _ in range(_MOST_TERMS):
+            last = int(np.abs(left @ z).argmax())
+            subsets = (some for size in range(len(tried) + 1) for some in combinations(tried, size))
+            fits = ((chosen, features.part(chosen)) for chosen in ([*some, last] for some in subsets))
+            tested = ((chosen, part, _tested(part, columns[:, [n]], steps[[n]])) for chosen, part in fits)
+            if (plain := next((one for one in tested if one[2].exact[0]), None)) is not None:
+                chosen, part, one = plain
+                loadings[n], residual[n] = 0.0, one.residual[0]
+                loadings[n, chosen], constant[n] = _rounded(one, part, columns[:, n])
+                break
+            tried.append(last)
+            left = column - z[:, tried] @ (features.part(tried).inverse @ column)
+    return Exact(found.exact, constant, loadings, residual)
+
+
+def _rounded(fit: Exact, features: Halves, column: np.ndarray) -> tuple[np.ndarray, float]:
+    """Loadings and constant of a column `(T,)` with the fewest digits that explain it as well."""
+    tested, values = features.features[features.test], column[features.test]
+    largest = _AS_WELL * fit.residual[0] * column.std()
+    for digits in range(1, _MOST_DIGITS + 1):
+        plain = np.array([float(f"{x:.{digits}g}") for x in fit.loadings[0]])
+        left = values - tested @ plain
+        for constant in (0.0, float(left.mean())):
+            if np.sqrt(np.mean((left - constant) ** 2)) <= largest:
+                return plain, constant
+    return fit.loadings[0], float(fit.constant[0])
 
 
 def _tested(prepared: Halves, columns: np.ndarray, column_steps: np.ndarray | None) -> Exact:

@@ -16,9 +16,8 @@ from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
-from bayesrecon.auditing.vouchers import Subject
 from bayesrecon.auditing.wording import places, short
-from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
+from bayesrecon.posteriors.contents import DATA, Entry, Variable
 from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.findings import UNRECOGNISED, Finding, NotRun, Remedy
 from bayesrecon.results.told import values_in
@@ -49,7 +48,7 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
     waiting = {where for n in untried for where in n.where}
     variables = {v.where: v for v in contents.variables}
     by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.reported, "opened")}
-    vouched = Subject(contents).vouched
+    vouched = look.items().vouched
     result: list[Account] = []
     constants: list[Account] = []
     for entry in inventory(contents):
@@ -67,14 +66,14 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
             kind = "structure" if entry.where in vouched else _other(look, entry)
         account = Account(entry, kind)
         if (kind == "unrecognised" and _is_constant(entry, variables.get(where))) or (
-            kind == "structure" and isinstance(entry, Part) and is_measured(entry)
+            kind == "structure" and entry.of is not None and is_measured(entry)
         ):
             constants.append(account)
         else:
             result.append(account)
     few = sum(int(np.size(c.entry.values)) if c.entry.where not in variables else 1 for c in constants) <= _CONSTANTS
     result += [Account(c.entry, "structure" if few else "unrecognised") for c in constants]
-    return result + list(_names(look, allowed)) + list(_comments(look, allowed))
+    return result + list(_told(look, allowed))
 
 
 def is_public(where: str, allowed: Iterable[str]) -> bool:
@@ -190,7 +189,7 @@ def _is_correlation(variable: Variable) -> bool:
 
 
 def _other(look: Look, entry: Entry) -> Kind:
-    if isinstance(entry, Part):
+    if entry.of is not None:
         return "structure" if is_setting(entry) else "unrecognised"
     if entry.role == STRUCTURE:
         odd = entry.kind == "text" and odd_names(_WORD.findall(str(entry.values)))
@@ -227,7 +226,7 @@ def _is_constant(entry: Entry, variable: Variable | None) -> bool:
         )
         if values is None or variable.name.rstrip("_").lower() in KNOWN:
             return False
-    elif entry.kind == "attribute" and not isinstance(entry, Part):
+    elif entry.kind == "attribute" and entry.of is None:
         values = entry.values
     else:
         return False
@@ -240,23 +239,15 @@ def _is_constant(entry: Entry, variable: Variable | None) -> bool:
     return all(digits_of(float(v)) <= (_DIGITS if array.size == 1 else 2) for v in array)
 
 
-def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
-    entries = [e for e in inventory(look.contents) if e.kind == "name"]
-    odd = set(odd_names([str(e.values) for e in entries]))
-    severe = [f for f in look.findings if f.severity in ("medium", "high")]
-    seen = {where.removeprefix("@") for f in severe for where in f.drop}
-    for entry in entries:
+def _told(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
+    """Names and comments that contain values."""
+    names = [e for e in inventory(look.contents) if e.kind == "name"]
+    odd = set(odd_names([str(e.values) for e in names]))
+    lines = (Entry("comments", "text", line) for line in odd_lines(look.contents.comments))
+    seen = {where.removeprefix("@") for f in look.findings if f.severity in ("medium", "high") for where in f.drop}
+    for entry in (*(e for e in names if str(e.values) in odd), *lines):
         where = entry.where.removeprefix("@")
-        if str(entry.values) in odd:
-            kind: Kind = "public" if is_public(where, allowed) else "opened" if where in seen else "unrecognised"
-            yield Account(Entry(entry.where, "name", entry.values), kind)
-
-
-def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
-    reported = any(f.severity == "high" for f in look.findings if f.kind == "comments")
-    for line in odd_lines(look.contents.comments):
-        kind: Kind = "public" if is_public("comments", allowed) else "opened" if reported else "unrecognised"
-        yield Account(Entry("comments", "text", line), kind)
+        yield Account(entry, "public" if is_public(where, allowed) else "opened" if where in seen else "unrecognised")
 
 
 def unrecognised(accounted: Iterable[Account]) -> list[Finding]:

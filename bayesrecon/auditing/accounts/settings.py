@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
-from bayesrecon.posteriors.contents import Entry, Part
+from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import is_option
 
 _DIGITS = 3
@@ -40,18 +40,18 @@ _OF_NAMES = re.compile(
 _LAST = re.compile(r"[./]")
 
 
-def is_setting(part: Part) -> bool:
+def is_setting(part: Entry) -> bool:
     """Whether an item is a setting, a name or a label that any object of its kind has.
 
-    >>> is_setting(Part("solver", "attribute", "lbfgs")), is_setting(Part("C", "attribute", 0.5))
+    >>> is_setting(Entry("solver", "attribute", "lbfgs")), is_setting(Entry("C", "attribute", 0.5))
     (True, True)
-    >>> is_setting(Part("note", "attribute", "Ann, 41")), is_setting(Part("z", "attribute", 41.7308))
+    >>> is_setting(Entry("note", "attribute", "Ann, 41")), is_setting(Entry("z", "attribute", 41.7308))
     (False, False)
     """
     if part.leaves:
         return _are_settings(part.leaves)
     name = _LAST.split(part.where)[-1]
-    if part.of.startswith("pandas.") and name in ("name", "_name"):  # of an axis or a column
+    if (part.of or "").startswith("pandas.") and name in ("name", "_name"):  # of an axis or a column
         return _is_name(str(part.values))
     if part.kind == "attribute":
         return _attribute(name, part.values) or (_is_of_graph(part) and _is_name(str(part.values)))
@@ -71,16 +71,16 @@ def _are_settings(leaves: Sequence[Entry]) -> bool:
     names = {leaf.path[-1].lstrip("./") for leaf in leaves}
     one = len({repr(leaf.values) for leaf in leaves}) == 1
     named = len(leaves) <= _MOST_LABELS and len(names) == len(leaves) and all(map(str.isidentifier, names))
-    few = sum(isinstance(leaf, Part) and is_measured(leaf) for leaf in leaves) <= _FEW
+    few = sum(map(is_measured, leaves)) <= _FEW
     if not one and not (named and few and not odd_names(list(names))):
         return False
-    return all(isinstance(leaf, Part) and is_setting(leaf) for leaf in leaves)
+    return all(map(is_setting, leaves))
 
 
-def is_measured(part: Part) -> bool:
+def is_measured(part: Entry) -> bool:
     """Whether a setting is a number with so many digits that several of them together may be data.
 
-    >>> is_measured(Part("a", "attribute", 41.7)), is_measured(Part("C", "attribute", 0.5))
+    >>> is_measured(Entry("a", "attribute", 41.7)), is_measured(Entry("C", "attribute", 0.5))
     (True, False)
     """
     number = part.values
@@ -89,9 +89,9 @@ def is_measured(part: Part) -> bool:
     return digits_of(float(number)) >= _DIGITS
 
 
-def _is_of_graph(part: Part) -> bool:
+def _is_of_graph(part: Entry) -> bool:
     """Whether an item is the name of an ONNX graph or of one of its nodes."""
-    return part.where.endswith("graph/name") or (part.of.startswith("onnx.") and part.where.endswith(".name"))
+    return part.where.endswith("graph/name") or ((part.of or "").startswith("onnx.") and part.where.endswith(".name"))
 
 
 def _attribute(name: str, value: object) -> bool:

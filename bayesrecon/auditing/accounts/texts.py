@@ -13,6 +13,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.mechanism import Mechanism
+from bayesrecon.untrusted.decoded_values import as_numbers
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # the limits of e-mail addresses bound the search
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
@@ -215,7 +216,7 @@ def kind_of_labels(values: np.ndarray) -> Labels:
         texts = [str(v) for v in array]
         if any(EMAIL.search(t) for t in texts):
             return "e-mail addresses"
-        numbers = _as_numbers(texts)
+        numbers = as_numbers(np.array(texts))
         if numbers is None:
             if _are_numbered(texts) or _are_of_calendar(texts):
                 return "positions"
@@ -248,13 +249,6 @@ def _are_counties(codes: np.ndarray) -> bool:
     return (
         len(codes) >= _FEWEST_COUNTIES and odd >= _ODD and bool(np.all((states >= 1) & (states <= 56) & (counties > 0)))
     )
-
-
-def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
-    try:
-        return np.array([float(t) for t in texts])
-    except ValueError:
-        return None
 
 
 _SEASON = re.compile(r"(\d{4})[/-](\d{2}|\d{4})")

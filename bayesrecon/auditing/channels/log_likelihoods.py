@@ -21,8 +21,8 @@ from bayesrecon.auditing.opened import Opened
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_rows, of_share, of_totals
-from bayesrecon.auditing.wording import places, to_drop, typical_error
-from bayesrecon.diagnostics import evenly
+from bayesrecon.auditing.wording import places, to_drop
+from bayesrecon.diagnostics import evenly, typical_error
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.results.findings import Finding, Item, NotRun, Remedy

@@ -7,7 +7,7 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
+from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.severity import of_share
 from bayesrecon.auditing.wording import to_drop
 from bayesrecon.diagnostics import evenly
@@ -67,7 +67,7 @@ def _unfit(variable: Variable, field: str | None, model: str) -> str:
 def _predictive_finding(
     opened: Opened, variable: Variable, field: str, inverted: PreImages, mean: np.ndarray
 ) -> Finding:
-    limits = opened.thresholds
+    limits, count = opened.thresholds, math.prod(variable.shape)
     relative = relative_errors(opened, inverted)
     sharp, vague = relative < limits.record, relative < limits.vague
     severity = of_share(sharp.mean(), vague.mean(), limits.share)
@@ -96,7 +96,7 @@ def _predictive_finding(
         severity,
         "predictive draws give the design" + " record by record" * (severity != "low"),
         (variable.where,),
-        f"{len(inverted)} columns of predictive draws{of_all(variable, inverted)}, one per record: "
+        f"{len(inverted)} columns of predictive draws{f' (of {count})' * (len(inverted) < count)}, one per record: "
         f"{int(vague.sum())} records' covariates are recovered better than by a guess ({fields} in the median), "
         "and the design's moments",
         "the model",

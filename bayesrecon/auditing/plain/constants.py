@@ -24,21 +24,20 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Findings on arrays that are constant or cyclic, and one on all constant scalars."""
     findings: list[Finding] = []
     singles: list[tuple[str, np.ndarray]] = []
-    rows = _whole_rows(look)
+    draws, repeated = _whole_draws(look)
     for variable in look.contents.variables:
         if variable.group in DATA:
             continue
         values = rows_of(variable)
         if values is None or len(values) < _FEWEST_DRAWS or not values.shape[1]:
             continue
-        low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
-        same = (low == high) & ~np.isnan(values).any(axis=0)
+        same = values.min(axis=0) == values.max(axis=0)
         if values.shape[1] == 1 and same[0]:
             singles.append((variable.where, values[0]))
             continue
         findings += _constant(look, variable, values[0], same)
-        together = values.shape[0] == len(rows) and values.shape[1] == 1 and len(np.unique(values)) == len(set(rows))
-        parts = [_not_drawn(look, values[:, c], together) for c in np.flatnonzero(~same)]
+        together = values.shape == (draws, 1) and len(np.unique(values)) == repeated
+        parts = (_not_drawn(look, values[:, c], together) for c in np.flatnonzero(~same & _may_repeat(look, values)))
         if cycles := [part for part in parts if part is not None]:
             findings.append(_cycle(look, variable, cycles[0], len(cycles)))
         elif look.private is not None and (column := look.named(values[:, ~same], sampled=True)):
@@ -67,11 +66,24 @@ def _is_matrix(variable: Variable) -> bool:
     return len(variable.shape) >= 2 and variable.shape[-1] == variable.shape[-2]
 
 
+def _may_repeat(look: Look, values: np.ndarray) -> np.ndarray:
+    """Which columns `(T, N)` have values of which each is there twice, in the mean over the draws or over a chain's."""
+    if look.private is not None:  # then chains are looked at one by one
+        return np.ones(values.shape[1], bool)
+    ascending = [np.sort(part, axis=0) for part in _parts(look, values)]
+    return np.any([2 * (v[1:] > v[:-1]).sum(axis=0) <= len(v) for v in ascending], axis=0)
+
+
+def _parts(look: Look, values: np.ndarray) -> list[np.ndarray]:
+    """The values, and those of each chain."""
+    count = look.contents.draws.chains if look.contents.draws is not None else 1
+    return [values, *(np.split(values, count) if count > 1 and len(values) % count == 0 else [])]
+
+
 def _not_drawn(look: Look, series: np.ndarray, together: bool) -> np.ndarray | None:
     """The series, or one of its chains, if no sampler drew it: it is cyclic, or a chain apart with private values."""
-    count = look.contents.draws.chains if look.contents.draws is not None else 1
-    chains = np.split(series, count) if count > 1 and len(series) % count == 0 else []
-    if cyclic := [part for part in (series, *chains) if _is_cyclic(part, together)]:
+    whole, *chains = _parts(look, series)
+    if cyclic := [part for part in (whole, *chains) if _is_cyclic(part, together)]:
         return cyclic[0]
     if look.private is None:
         return None
@@ -96,16 +108,15 @@ def _among_draws(variable: Variable, column: str) -> Finding:
     return to_drop("copy", "high", title, (variable.where,), summary)
 
 
-def _whole_rows(look: Look) -> list[bytes]:
-    """Each draw of all scalars; empty if there is but one. Draws that were resampled repeat as a whole."""
-    scalars = [
-        v.values
-        for v in look.contents.group("posterior")
-        if v.per_draw and v.shape == () and v.values.dtype.kind == "f"
-    ]
-    if len(scalars) < 2:
-        return []
-    return [row.tobytes() for row in np.column_stack(scalars)]
+def _whole_draws(look: Look) -> tuple[int, int]:
+    """The number of draws, and of different ones, of all scalars together; 0 if there is but one scalar.
+
+    Draws that were resampled repeat as a whole.
+    """
+    posterior = look.contents.group("posterior")
+    scalars = [v.values for v in posterior if v.per_draw and v.shape == () and v.values.dtype.kind == "f"]
+    rows = np.column_stack(scalars) if len(scalars) > 1 else np.zeros((0, 1))
+    return len(rows), len({row.tobytes() for row in rows})
 
 
 def _is_cyclic(series: np.ndarray, together: bool = False) -> bool:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.look import Channel, Fit, Look
 from bayesrecon.auditing.wording import places
 from bayesrecon.errors import labelled
@@ -15,23 +14,19 @@ _REMEDY = "attack it in Python (posteriors.dirac with a model of its own), or pu
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
-    """Attack all fits."""
+    """Attack all fits: the tables of estimates in a file, a fit or several tables, and fits in saved objects."""
     findings: list[Finding] = []
     notes: list[NotRun | str] = []
-    for attack in (_estimates, _released, _saved):
+    if look.contents.estimates:
+        from bayesrecon.auditing.fit_findings import look_at_estimates
+        from bayesrecon.auditing.scoring import scored_fit
+
+        found, closed = look_at_estimates(look, scored_fit)
+        findings, notes = found, [*closed]
+    for attack in (_released, _saved):
         found, told = attack(look)
         findings, notes = [*findings, *found], [*notes, *told]
     return findings, notes
-
-
-def _estimates(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """Attack the tables of estimates in a file."""
-    if not look.contents.estimates:
-        return [], []
-    from bayesrecon.auditing.fit_findings import look_at_estimates
-    from bayesrecon.auditing.scoring import scored_fit
-
-    return look_at_estimates(look, scored_fit)
 
 
 def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
@@ -56,7 +51,7 @@ def _released(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
 def _saved(look: Look) -> tuple[list[Finding], list[NotRun | str]]:
     """Attack every fit whose numbers can be read, as an audit of the same fit in Python would."""
     contents = look.contents
-    estimates = [part.where for part in parts_of(contents) if part.role == ESTIMATE]
+    estimates = [e.where for e in contents.entries if e.of is not None and e.role == ESTIMATE]
     findings: list[Finding] = []
     notes: list[NotRun | str] = []
     for fit in contents.saved.fits if contents.saved is not None else ():
@@ -87,9 +82,10 @@ def _named(fit: SavedFit) -> str:
 def _not_attacked(contents: Contents, seen: set[str]) -> list[NotRun]:
     """A `NotRun` for estimates of objects that no attack can read."""
     by_class: dict[str, list[str]] = {}
-    for part in parts_of(contents):
-        if part.role == ESTIMATE and part.where not in seen and part.kind in ("array", "attribute"):
-            by_class.setdefault(part.of.rpartition(".")[2] or "saved numbers", []).append(part.where)
+    for entry in contents.entries:
+        known = entry.of is None or entry.role != ESTIMATE or entry.where in seen
+        if not known and entry.kind in ("array", "attribute"):
+            by_class.setdefault(str(entry.of).rpartition(".")[2] or "saved numbers", []).append(entry.where)
     where = tuple(place for group in by_class.values() for place in group)
     reason = f"there is no attack on the numbers of {places(by_class, 4)} ({places(where, 3)}); they were only searched"
     return [NotRun(_ATTACK, f"{reason} for copies", _REMEDY, where)] if where else []

@@ -6,6 +6,7 @@ The gradients at the centre then say what the columns of an array are. Where the
 column has covariates of its own, so that the columns are records.
 """
 
+import math
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -25,6 +26,7 @@ _PER_TERM = 4  # draws per term of a polynomial, half of which are for the fit
 _LEFT, _SHRINKS, _EXACT = 0.05, 0.3, 1e-8
 _PEAKED, _STRAIGHT = 0.25, 0.5  # of a log density: unexplained share at most by a polynomial, at least by a plane
 _QUANTILE = 0.75  # of errors, because a polynomial is wrong for the most distant draws
+_DEPENDENT = 1e-10  # part of a term that the terms before it do not explain, such as the square of zeros and ones
 _NEAR = 0.02  # differences between directions that are errors of the fit
 _SMOOTH = 0.3  # second differences of the directions along a grid, relative to first differences
 
@@ -32,17 +34,62 @@ Fit = tuple[np.ndarray, np.ndarray]
 """Unexplained shares `(degrees, N)` of N columns, and slopes `(N, d)` at the centre."""
 
 
+class _Polynomials:
+    """Polynomials of degree one, two and three in the parameters `(T, d)`, fitted to half of the draws."""
+
+    def __init__(self, pool: np.ndarray, rng: np.random.Generator) -> None:
+        (count, size), self.pool = pool.shape, pool
+        z, terms, sizes = (pool - pool.mean(axis=0)) / pool.std(axis=0) if size else pool, [np.ones(count)], list[int]()
+        for degree in (1, 2, 3):
+            more = math.comb(size + degree - 1, degree)
+            if not more or _PER_TERM * (len(terms) + more) > count or more > _MOST_TERMS:
+                break
+            terms += [z[:, k].prod(axis=1) for k in map(list, combinations_with_replacement(range(size), degree))]
+            sizes.append(len(terms))
+        self.solvers: list[tuple[np.ndarray, ...]] = []  # of each degree, two factors of its loadings, and its terms
+        if len(sizes) < 2:  # there are too few draws
+            return
+        order, whole = rng.permutation(count), np.column_stack(terms)
+        self.fit, self.test = order[: count // 2], order[count // 2 :]
+        if not np.isfinite(whole).all():
+            raise FloatingPointError("products of the draws overflow")
+        (q, r), lengths = np.linalg.qr(whole[self.fit]), np.linalg.norm(whole[self.fit], axis=0)
+        independent = np.abs(np.diag(r)) > _DEPENDENT * lengths
+        if not independent.all():
+            q, r = np.linalg.qr(whole[np.ix_(self.fit, independent)])
+        self.linear, held = independent[1 : size + 1], whole[np.ix_(self.test, independent)]
+        for most in (int(independent[:k].sum()) for k in sizes):
+            self.solvers.append((q[:, :most].T, np.linalg.inv(r[:most, :most]), held[:, :most]))
+
+    def fitted(self, columns: np.ndarray) -> Fit | None:
+        """Fits of columns `(T, N)`; None if there are too few draws for degree two."""
+        if not self.solvers:
+            return None
+        columns = columns[:, :_MOST_COLUMNS]
+        spread = columns.std(axis=0)
+        values = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        if not np.isfinite(values).all():
+            raise FloatingPointError("the spread of a column overflows")
+        left, slopes = list[np.ndarray](), np.zeros((columns.shape[1], self.pool.shape[1]))
+        for q, inverse, terms in self.solvers:
+            loadings = inverse @ (q @ values[self.fit])
+            left.append(np.quantile(np.abs(values[self.test] - terms @ loadings), _QUANTILE, axis=0))
+            slopes[:, self.linear] = loadings[1 : self.linear.sum() + 1].T
+        left = np.array(left) / np.quantile(np.abs(values[self.test]), _QUANTILE, axis=0)
+        return left**2, slopes * spread[:, None] / self.pool.std(axis=0)
+
+
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Findings on arrays whose columns are records, and on scalars that follow the draws as log densities do."""
-    pool, candidates, untried = _pool(look)
+    polynomials, candidates, untried = _pool(look)
     related, scalars, findings = [], [], []
     for variable, values in candidates:
-        fit = None if look.model is not None and untried else _fitted(pool, values, look.rng)
+        fit = None if look.model is not None and untried else polynomials.fitted(values)
         if fit is None:
             untried += [variable.where] * (variable.group == "posterior")
         elif values.shape[1] > 1:
             related.append((variable, _slopes(fit)))
-        elif (look.model is None and _is_peaked(fit)) or _is_ratio(look, pool, variable, values):
+        elif (look.model is None and _is_peaked(fit)) or _is_ratio(look, polynomials.pool, variable, values):
             findings.append(_density(variable))
         elif len(_slopes(fit)):
             scalars.append((variable, _slopes(fit)))
@@ -59,8 +106,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, notes
 
 
-def _pool(look: Look) -> tuple[np.ndarray, list[tuple[Variable, np.ndarray]], list[str]]:
-    """Parameters `(T, d)`, arrays that may be functions of them, and arrays that are too large for parameters.
+def _pool(look: Look) -> tuple[_Polynomials, list[tuple[Variable, np.ndarray]], list[str]]:
+    """Polynomials in the parameters, arrays that may be functions of these, and arrays too large for parameters.
 
     Without a model, each array that is no function of smaller ones is a parameter.
     """
@@ -69,44 +116,23 @@ def _pool(look: Look) -> tuple[np.ndarray, list[tuple[Variable, np.ndarray]], li
     drawn = sorted((a for a in arrays if look.is_parameter(a[0])), key=lambda pair: pair[1].shape[1])
     others = [(v, values) for v, values in arrays if not look.is_parameter(v)]
     stated = look.model is not None and look.model.prepare is None
-    pool, untried = np.zeros((len(arrays[0][1]) if arrays else 0, 0)), list[str]()
+    polynomials = _Polynomials(np.zeros((len(arrays[0][1]) if arrays else 0, 0)), look.rng)
+    untried: list[str] = []
     for variable, values in drawn:
-        fit = None if stated else _fitted(pool, values, look.rng)
+        pool, fit = polynomials.pool, None if stated else polynomials.fitted(values)
         if fit is not None and (2 * len(_slopes(fit)) > values.shape[1] or _is_peaked(fit)):
             others.append((variable, values))
         elif pool.shape[1] + values.shape[1] <= _MOST_PARAMETERS:
-            pool = np.column_stack([pool, *map(_symmetric, values.T)])
+            polynomials = _Polynomials(np.column_stack([pool, *map(_symmetric, values.T)]), look.rng)
         else:
             untried.append(variable.where)
-    return pool, others, untried
+    return polynomials, others, untried
 
 
 def _symmetric(values: np.ndarray) -> np.ndarray:
     """The values, or their logarithms if they are positive and these are less skewed."""
     both = (values, np.log(values)) if (values > 0).all() else (values,)
     return min(both, key=lambda v: abs(np.mean((v - v.mean()) ** 3)) / v.std() ** 3)
-
-
-def _fitted(pool: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> Fit | None:
-    """Fits of the columns by polynomials of degree one, two and three; None if there are too few draws for two."""
-    count, size = pool.shape
-    z = (pool - pool.mean(axis=0)) / pool.std(axis=0) if size else pool
-    columns = columns[:, :_MOST_COLUMNS]
-    spread = columns.std(axis=0)
-    values = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    order = rng.permutation(count)
-    fit, test = order[: count // 2], order[count // 2 :]
-    terms, left, slopes = np.ones((count, 1)), list[np.ndarray](), np.zeros((0, size))
-    for degree in (1, 2, 3):
-        indices = [list(k) for k in combinations_with_replacement(range(size), degree)]
-        if not indices or _PER_TERM * (terms.shape[1] + len(indices)) > count or len(indices) > _MOST_TERMS:
-            break
-        terms = np.column_stack([terms, *(z[:, k].prod(axis=1) for k in indices)])
-        loadings = np.linalg.lstsq(terms[fit], values[fit], rcond=1e-12)[0]
-        missed = np.quantile(np.abs(values[test] - terms[test] @ loadings), _QUANTILE, axis=0)
-        left.append((missed / np.quantile(np.abs(values[test]), _QUANTILE, axis=0)) ** 2)
-        slopes = loadings[1 : size + 1].T * spread[:, None] / pool.std(axis=0)
-    return (np.array(left), slopes) if len(left) > 1 else None
 
 
 def _slopes(fit: Fit) -> np.ndarray:
@@ -131,7 +157,7 @@ def _is_ratio(look: Look, pool: np.ndarray, variable: Variable, values: np.ndarr
         return False
     first = np.arange(len(values)) % (len(values) // chains) == 0
     after, before = np.flatnonzero(~first), np.flatnonzero(~first) - 1
-    fit = _fitted(np.column_stack([pool[after], pool[before]]), np.log(values[after]), look.rng)
+    fit = _Polynomials(np.column_stack([pool[after], pool[before]]), look.rng).fitted(np.log(values[after]))
     return fit is not None and len(_slopes(fit)) == 1
 
 

@@ -5,34 +5,27 @@ private column; a voucher says what they are instead; they are a value for each 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
+from typing import NamedTuple
 
 import numpy as np
 
+from bayesrecon.attacks.sidechannels.trees import single_leaves
 from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import are_names_of_people, kind_of_labels
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
-from bayesrecon.auditing.trees import single_leaves
 from bayesrecon.auditing.vouchers import FEWEST, MANY, Subject, are_named, has_private_ends
 from bayesrecon.auditing.wording import count_of, places, preview, short, to_drop
-from bayesrecon.posteriors.contents import DATA, GROUPS, Entry, Part
+from bayesrecon.posteriors.contents import DATA, GROUPS, Entry
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, TABLE, TIMES, TOTAL
 from bayesrecon.results.findings import Finding, NotRun, Severity
 from bayesrecon.results.told import values_in
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What an object keeps under a role.
-
-    Attributes:
-        kind: kind of the finding.
-        verb: its title after the owner.
-        why: the reason, if the reader gives none.
-    """
+class _Kept(NamedTuple):
+    """What an object keeps under a role: the kind of the finding, its title after the owner, and the reason."""
 
     kind: str
     verb: str
@@ -70,7 +63,7 @@ _MOST_MATCHED = 400
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each reason, and trees that were not read."""
     findings = list(_data_groups(look))
-    subject = Subject(look.contents)
+    subject = look.items()
     entries = [e for e in _entries(look) if e.where not in look.reported and np.size(e.values)]
     columns = _columns(look, entries)
     kept = [e for e in entries if e.role in _KEPT and (e.where in columns or _is_kept(subject, e))]
@@ -111,7 +104,7 @@ def _data_groups(look: Look) -> Iterator[Finding]:
 def _entries(look: Look) -> Iterator[Entry]:
     """Everything that can hold values: entries of the file, and arrays of unknown groups without draws."""
     for entry in look.contents.entries:
-        kinds = ("array", "labels", "attribute") if isinstance(entry, Part) else ("array", "labels")
+        kinds = ("array", "labels", "attribute") if entry.of is not None else ("array", "labels")
         if entry.kind in kinds or entry.role in _KEPT:
             yield entry
     for v in look.contents.variables:
@@ -134,7 +127,7 @@ def _columns(look: Look, entries: Sequence[Entry]) -> dict[str, str]:
 
 def _is_few(entry: Entry) -> bool:
     """Whether an entry is labels of a few classes or levels, which do not count as a copy of data."""
-    return isinstance(entry, Part) and entry.kind == "labels" and entry.role != RECORD and is_setting(entry)
+    return entry.of is not None and entry.kind == "labels" and entry.role != RECORD and is_setting(entry)
 
 
 def _is_kept(subject: Subject, entry: Entry) -> bool:
@@ -142,23 +135,23 @@ def _is_kept(subject: Subject, entry: Entry) -> bool:
     if entry.role == TABLE:
         unknown = entry.where not in subject.vouched and entry.where not in subject.named
         return unknown and len(np.atleast_1d(entry.values)) >= FEWEST and len(set(np.ravel(entry.values).tolist())) > 1
-    if entry.role == DESIGN and not isinstance(entry, Part):
+    if entry.role == DESIGN and entry.of is None:
         return False  # `stored_parts` handles them
     if entry.kind == "labels":
         return kind_of_labels(entry.values) != "positions"
     if entry.kind in ("attribute", "text", "bytes"):
         return not isinstance(entry.values, bool) and not (entry.kind == "attribute" and isinstance(entry.values, str))
-    small = np.size(entry.values) < 2 and entry.role == RECORD and not isinstance(entry, Part)
+    small = np.size(entry.values) < 2 and entry.role == RECORD and entry.of is None
     return not small and structure_of(entry.values) not in ("nothing", "one number", "positions")
 
 
 def _names_rows(entry: Entry) -> bool:
     """Whether an entry has names of the rows of R's objects, which are judged as labels."""
-    return entry.kind == "labels" and not isinstance(entry, Part) and entry.role in (RECORD, TOTAL, TIMES)
+    return entry.kind == "labels" and entry.of is None and entry.role in (RECORD, TOTAL, TIMES)
 
 
 def _why(entry: Entry) -> str:
-    if isinstance(entry, Part) and entry.why:
+    if entry.why:
         return entry.why
     return _AROUND if any(mark in entry.where for mark in _WORKSPACE) else _KEPT[entry.role].why
 
@@ -197,7 +190,7 @@ def _of_role(
 
 def _rows(entry: Entry) -> int:
     """The number of records of which an entry may hold values."""
-    return int(np.size(entry.values) if isinstance(entry, Part) else len(np.atleast_1d(entry.values)))
+    return int(np.size(entry.values) if entry.of is not None else len(np.atleast_1d(entry.values)))
 
 
 def _owner(entry: Entry, subject: Subject) -> str:
@@ -205,9 +198,9 @@ def _owner(entry: Entry, subject: Subject) -> str:
     where = entry.where
     ends = [i for i, letter in enumerate(where) if letter in "./@"]
     enclosing = [subject.classes[where[:i]] for i in (0, *ends) if where[:i] in subject.classes]
-    for name in (entry.of if isinstance(entry, Part) else "", *reversed(enclosing)):
+    for name in (entry.of, *reversed(enclosing)):
         if name and not name.startswith(_DATA_CLASSES):
-            return name.rpartition(".")[2] if isinstance(entry, Part) else name
+            return name.rpartition(".")[2] if entry.of is not None else name
     return "the file"
 
 
@@ -233,7 +226,7 @@ def _judged(look: Look, subject: Subject, entry: Entry) -> tuple[str, Severity] 
     item = subject.item(entry) if numeric else None
     if item is not None and has_private_ends(item):
         return "a grid between ends with many digits, such as the smallest and the largest record", "medium"
-    if entry.where in subject.vouched or (isinstance(entry, Part) and is_setting(entry)):
+    if entry.where in subject.vouched or (entry.of is not None and is_setting(entry)):
         return None
     if entry.role not in ("", TABLE) and entry.kind != "labels":
         return None
@@ -245,7 +238,7 @@ def _judged(look: Look, subject: Subject, entry: Entry) -> tuple[str, Severity] 
     different = len(np.unique(values[~np.isnan(values.astype(float))]))
     if different < FEWEST and (values.size < MANY or different < 2):
         return None
-    if look.contents.draws is not None and not isinstance(entry, Part):  # which have groups for everything else
+    if look.contents.draws is not None and entry.of is None:  # which have groups for everything else
         draws = look.contents.draws.chains * look.contents.draws.length
         return (
             None

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 
+from bayesrecon.attacks.sidechannels.trees import Tree, lists_of_trees, of_classes, of_forest, of_rpart
 from bayesrecon.auditing.inventory import siblings
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_rows
-from bayesrecon.auditing.trees import Tree, lists_of_trees, of_classes, of_forest, of_rpart
 from bayesrecon.auditing.wording import preview, to_drop
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.roles import ESTIMATE, LEAF, TIMES

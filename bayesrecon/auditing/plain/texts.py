@@ -7,7 +7,6 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.texts import EMAIL, PATH, are_versions, is_known, kind_of_labels
-from bayesrecon.auditing.decoded_values import layers
 from bayesrecon.auditing.inventory import Entry, attributes_of, texts_of
 from bayesrecon.auditing.look import Channel, Look
 from bayesrecon.auditing.severity import of_attribute_numbers, of_labels
@@ -16,6 +15,7 @@ from bayesrecon.auditing.wording import NOTHING, SHOW, preview, short, to_drop
 from bayesrecon.posteriors.roles import CODE, STRUCTURE
 from bayesrecon.results.findings import Finding, NotRun, Remedy, Severity
 from bayesrecon.results.told import values_in
+from bayesrecon.untrusted.decoded_values import layers
 
 _WHAT = {
     "e-mail addresses": "e-mail addresses",

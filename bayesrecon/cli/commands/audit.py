@@ -168,7 +168,7 @@ def audit(
         console.say(line)
     decides = None if rules is None else (rules, spent or {})
     if statement is not None:
-        from bayesrecon.auditing.folders import is_archive
+        from bayesrecon.posteriors.folders import is_archive
 
         for file in files:
             if not Path(file).exists() or is_archive(file):
@@ -266,7 +266,7 @@ def _is_of_tables(model: str) -> bool:
 
 def _is_many(source: object) -> bool:
     """Whether a source is not one file of draws: a folder, an archive, outputs of ACRO or a distribution of CmdStan."""
-    from bayesrecon.auditing.folders import is_archive, is_folder
+    from bayesrecon.posteriors.folders import is_archive, is_folder
     from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.posteriors.recognition import is_cmdstan_approximation
 

@@ -91,7 +91,7 @@ def _statistics(entry: "Json") -> int:
 
 def _files(names: "Sequence[str]") -> list[Path]:
     """The files, and those of folders."""
-    from bayesrecon.auditing.folders import files_of, is_folder
+    from bayesrecon.posteriors.folders import files_of, is_folder
 
     found: dict[Path, None] = {}
     for path in map(Path, names):

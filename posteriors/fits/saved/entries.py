@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.json_types import Json
-from bayesrecon.posteriors.contents import Part, entry_of_bytes
+from bayesrecon.posteriors.contents import Entry, entry_of_bytes
 from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TABLE, TOTAL
 from bayesrecon.posteriors.siblings import joined
 
@@ -26,7 +26,7 @@ _COLUMN = "a table whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
-def parts_of(items: Iterable[Json], objects: Iterable[tuple[str, str]]) -> tuple[Part, ...]:
+def parts_of(items: Iterable[Json], objects: Iterable[tuple[str, str]]) -> tuple[Entry, ...]:
     """The items of a file with their roles.
 
     Args:
@@ -39,7 +39,7 @@ def parts_of(items: Iterable[Json], objects: Iterable[tuple[str, str]]) -> tuple
     return tuple(_by_length(part, count) for part in joined(parts) if part.kind != "name" or part.values)
 
 
-def _part(item: Json, classes: Mapping[str, str]) -> Part:
+def _part(item: Json, classes: Mapping[str, str]) -> Entry:
     where, values, owner = str(item["where"]), item["values"], str(item["of"])
     path = tuple(map(str, item["path"]))
     kind = _KINDS.get(item["kind"], "bytes")
@@ -49,12 +49,12 @@ def _part(item: Json, classes: Mapping[str, str]) -> Part:
         entry = entry_of_bytes(where, bytes(item["values"]))
         kind, values = entry.kind, entry.values
     if kind == "name":
-        return Part(where, kind, _COUNTED.sub("", str(values)), of=owner)
+        return Entry(where, kind, _COUNTED.sub("", str(values)), of=owner)
     aside = kind == "attribute" and owner.startswith("pandas.")  # of a table, whose values are arrays
     known = None if aside else kept(where, owner, _enclosing_classes(where, classes))
     if known is None:
-        return Part(where, kind, values, of=owner, path=path)
-    return Part(where, kind, values, known.role, owner, known.why, path=path)
+        return Entry(where, kind, values, of=owner, path=path)
+    return Entry(where, kind, values, known.role, of=owner, why=known.why, path=path)
 
 
 def _moment(content: bytes) -> str:
@@ -72,7 +72,7 @@ def _enclosing_classes(where: str, classes: Mapping[str, str]) -> tuple[str, ...
     return tuple(classes[where[:i]] for i in (0, *ends) if where[:i] in classes)
 
 
-def records_of(parts: Iterable[Part]) -> int:
+def records_of(parts: Iterable[Entry]) -> int:
     """The number of records, from the lengths of arrays with one entry per record; 0 if it is unknown."""
     lengths = Counter[int]()
     for part in parts:
@@ -85,7 +85,7 @@ def records_of(parts: Iterable[Part]) -> int:
     return max(lengths, key=lambda n: (lengths[n], n)) if lengths else 0
 
 
-def _by_length(part: Part, count: int) -> Part:
+def _by_length(part: Entry, count: int) -> Entry:
     """The part, with the role of records if it is as long as there are records, or is a column of a table."""
     values = part.values
     if not part.role and part.kind == "array" and part.of in _TABLES:

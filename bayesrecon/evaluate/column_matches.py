@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayesrecon.auditing.coincidence import (
+from bayesrecon.evaluate.coincidence import (
     NEAR,
     Values,
     bits_in_order,
@@ -21,7 +21,7 @@ from bayesrecon.auditing.coincidence import (
     has_equal_steps,
     resolution,
 )
-from bayesrecon.auditing.decoded_values import NUMBER, as_numbers, layers
+from bayesrecon.untrusted.decoded_values import NUMBER, as_numbers, layers
 
 _BITS = 10.0  # bits of a match beyond the logarithm of the number of comparisons
 _FEWEST = 3  # smallest number of values that are compared

@@ -114,19 +114,16 @@ def of_rpart(parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str
         entries: all entries of the file, by place.
         root: place of the object.
     """
-    rows = entries.get(f"{root}frame@row.names")
-    if rows is None or not {"n", "yval", "var", "dev"} <= set(parts):
+    if (frame := _frame(parts, entries, root, "n", "yval", "dev")) is None:
         return None
-    try:
-        number = np.ravel(np.asarray(rows.values)).astype(float)
-        count, value, squares = (np.ravel(np.asarray(parts[k].values, float)) for k in ("n", "yval", "dev"))
-        names = [str(v) for v in np.ravel(parts["var"].values)]
-    except (TypeError, ValueError, OverflowError):
+    left, right, names, columns = frame
+    count, value, squares = map(np.ravel, columns)
+    if (
+        {len(count), len(value), len(squares)} != {len(left)}
+        or not np.isfinite([count, value, squares]).all()
+        or np.any(count < 1)
+    ):
         return None
-    sizes = {len(number), len(count), len(value), len(squares), len(names)}
-    if len(sizes) > 1 or not np.isfinite([count, value, squares]).all() or np.any(count < 1):
-        return None
-    left, right = _daughters(number)
     tree = Tree(left, right, value, count, squares, *_splits(parts, entries, root, names, left))
     return tree if _is_tree(left, right) and _adds_up(tree) else None
 
@@ -138,25 +135,14 @@ def of_classes(
 
     For each node, `yval2` contains the class, the counts of all classes, their shares, and the node's share.
     """
-    rows, table = entries.get(f"{root}frame@row.names"), parts.get("yval2")
-    if rows is None or table is None or not {"n", "var"} <= set(parts):
+    if (frame := _frame(parts, entries, root, "n", "yval2")) is None:
         return None
-    try:
-        number = np.ravel(np.asarray(rows.values)).astype(float)
-        count, node_values = np.ravel(np.asarray(parts["n"].values, float)), np.asarray(table.values, float)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    names = [str(v) for v in np.ravel(parts["var"].values)]
+    left, right, names, (count, node_values) = frame
+    count = np.ravel(count)
     classes = (node_values.shape[1] - 2) // 2 if node_values.ndim == 2 else 0
-    if (
-        classes < 2
-        or not len(number) == len(count) == len(node_values) == len(names)
-        or not np.isfinite(node_values).all()
-    ):
+    if classes < 2 or not np.isfinite(node_values).all():
         return None
-    counts, code = node_values[:, 1 : 1 + classes], node_values[:, 0]
-    left, right = _daughters(number)
-    inner = left >= 0
+    counts, code, inner = node_values[:, 1 : 1 + classes], node_values[:, 0], left >= 0
     consistent = _is_tree(left, right) and np.array_equal(counts.sum(axis=1), count) and bool(np.all(counts >= 0))
     if not consistent or not np.array_equal(counts[inner], counts[left[inner]] + counts[right[inner]]):
         return None  # with weights, counts are not integers
@@ -170,11 +156,27 @@ def of_classes(
     return tree, dict(zip(levels, counts[0].tolist(), strict=True))
 
 
-def _daughters(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the daughters of each node, which has twice their number or one less; -1 where there are none."""
-    at = {n: k for k, n in enumerate(number.tolist())}
-    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
-    return left, right
+def _frame(
+    parts: Mapping[str, Entry], entries: Mapping[str, Entry], root: str, *columns: str
+) -> tuple[np.ndarray, np.ndarray, list[str], list[np.ndarray]] | None:
+    """Daughters of the nodes of rpart, their splitting variables, and columns of numbers; None if one is missing.
+
+    A node's daughters have twice its number, or one more. They are -1 where there are none.
+    """
+    rows = entries.get(f"{root}frame@row.names")
+    if rows is None or not {"var", *columns} <= set(parts):
+        return None
+    try:
+        numbers = np.ravel(np.asarray(rows.values)).astype(float)
+        values = [np.asarray(parts[name].values, float) for name in columns]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    names = [str(v) for v in np.ravel(parts["var"].values)]
+    if {len(numbers), *map(len, map(np.atleast_1d, values))} != {len(names)}:
+        return None
+    at = {n: k for k, n in enumerate(numbers.tolist())}
+    left, right = (np.array([at.get(2 * n + s, -1) for n in numbers.tolist()], int) for s in (0, 1))
+    return left, right, names, values
 
 
 def _adds_up(tree: Tree) -> bool:
