@@ -93,23 +93,25 @@ class EquationErrors:
         """
         if delta is None:
             return sign * np.inf
-        (value,), gradients = statistic_at(-self.bounded @ delta[:, None])
+        at: np.ndarray = delta
+        (value,), gradients = statistic_at(-self.bounded @ at[:, None])
         gradient = gradients[:, 0]
         gap = 0.0
         for _ in range(_PASSES):
             vertex = self._farthest(sign * (gradient @ self.bounded))
             if vertex is None:
                 return sign * np.inf
-            gap = -sign * float(gradient @ self.bounded @ (vertex - delta))
+            step = vertex - at
+            gap = -sign * float(gradient @ self.bounded @ step)
             if not np.isfinite(gap):
                 return sign * np.inf
             if gap <= _SAME * float(np.abs(slope @ self.bounded).sum()):
                 break
-            values, gradients = statistic_at(-self.bounded @ (delta[:, None] + np.outer(vertex - delta, _STEPS)))
+            values, gradients = statistic_at(-self.bounded @ (at[:, None] + np.outer(step, _STEPS)))
             best = int(np.argmax(np.where(np.isnan(values), -np.inf, sign * values)))
             if sign * (values[best] - value) <= 0:
                 break
-            delta, value, gradient = delta + _STEPS[best] * (vertex - delta), values[best], gradients[:, best]
+            at, value, gradient = at + _STEPS[best] * step, values[best], gradients[:, best]
             gap = 0.0 if _STEPS[best] == 1 else gap
         return float(value + sign * max(gap, 0.0))
 

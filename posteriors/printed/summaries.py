@@ -28,7 +28,7 @@ from bayesrecon.posteriors.printed.footers import (
     without_footer,
 )
 from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, line_label, plain
-from bayesrecon.posteriors.printed.reading import as_printed
+from bayesrecon.posteriors.printed.reading import Printed, as_printed
 from bayesrecon.posteriors.printed.without_correlations import without_correlations_of
 from bayesrecon.posteriors.recognition import is_table
 from bayesrecon.precision import in_float64
@@ -48,7 +48,7 @@ _COARSE = 0.1
 
 @in_float64
 def from_table(
-    table: "str | Path | pd.DataFrame",
+    table: "str | Path | pd.DataFrame | Printed",
     model: Model | str,
     *,
     correlations: "str | Path | pd.DataFrame | npt.ArrayLike | None" = None,

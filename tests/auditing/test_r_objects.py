@@ -46,23 +46,22 @@ def column(name, field):
     return next(np.asarray(f.records[field]) for f in looked(name) if field in f.records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "places"),
     [
         ("lm.rds", ["object/model/age", "object/residuals", "object/qr/qr", "object/terms@.Environment/d/<value>/id"]),
-        pytest.param("lm-do_call.rds", ["object/call/<2>/id"], marks=pytest.mark.slow),
+        ("lm-do_call.rds", ["object/call/<2>/id"]),
         ("lm-row_names.rds", ["object/residuals@names", "object/model@row.names"]),
-        pytest.param("glm_logit.rds", ["object/data/id", "object/linear.predictors"], marks=pytest.mark.slow),
-        pytest.param("nls-model_false.rds", ["object/m/resid/<environment>/env/age"], marks=pytest.mark.slow),
-        pytest.param(
-            "lmer-frame_removed.rds", ["object@pp@.xData/.->X", "object@resp@.xData/.->y"], marks=pytest.mark.slow
-        ),
+        ("glm_logit.rds", ["object/data/id", "object/linear.predictors"]),
+        ("nls-model_false.rds", ["object/m/resid/<environment>/env/age"]),
+        ("lmer-frame_removed.rds", ["object@pp@.xData/.->X", "object@resp@.xData/.->y"]),
         ("coxph.rds", ["object/x", "object/y"]),
-        pytest.param("gam-stripped.rds", ["object/smooth/[[1]]/Xu"], marks=pytest.mark.slow),
+        ("gam-stripped.rds", ["object/smooth/[[1]]/Xu"]),
         ("randomForest.rds", ["object/y"]),
         ("function.rds", ["object/<environment>/table/id"]),
         ("draws_array-with_data.rds", ["object@patients/id"]),
-        pytest.param("two_fits.RData", ["linear/model/age", "counts/data/id"], marks=pytest.mark.slow),
+        ("two_fits.RData", ["linear/model/age", "counts/data/id"]),
         ("list-with_data.rds", ["object/table/age"]),
     ],
 )

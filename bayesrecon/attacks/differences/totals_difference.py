@@ -245,7 +245,7 @@ class TotalsDifference:
             yield self.features(w) - self.features(u)
 
     def _weighed(
-        self, moved: np.ndarray, spread: np.ndarray, misfits: np.ndarray, misfit: np.ndarray
+        self, moved: np.ndarray, spread: np.ndarray, misfits: np.ndarray, misfit: np.ndarray | float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Records, their standard errors, and logarithms of weights."""
         logs = 0.5 * (np.linalg.slogdet(spread)[1] - misfits + misfit)
