@@ -111,8 +111,9 @@ def audit(
         known: `{field: (N, *shape)}`, fields that an attacker knows row by row.
         remedies: whether to report what thinning and rounding would leave, after all attacks. "quick", or True,
             measures remedies until 45 seconds of CPU time after the start of the audit, those of the most severe
-            findings first. The other remedies are predicted by theory or reported as not tried. "full" measures all of
-            them, which may take many minutes.
+            findings first. The other remedies are predicted by theory or reported as not tried; of several tables of
+            estimates, only those of severe findings are measured. "full" measures all of them, which may take many
+            minutes.
         thresholds: what counts as severe.
         key: seed of everything random.
         progress: called with a label and the completed fraction. If it has a method `found`, this is called with each

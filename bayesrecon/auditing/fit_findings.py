@@ -103,7 +103,10 @@ def _attacked(fit: Fit, recovery: Recovery, knows: Knows, asked: Asked) -> Stage
     unclear: dict[NotRun, None] = {}
 
     def finding(rows: list[Row], recovery: Recovery, knows: Knows) -> Finding:
-        return _finding(rows, recovery, fit.attack, limits, _tried_out(recovery, rows, tried, knows, asked, budget))
+        one = _finding(rows, recovery, fit.attack, limits)
+        if one.severity != "high" and asked.several and asked.effort == "quick":
+            return replace(one, remedies=tuple(Remedy(action, untried=True) for action in tried))
+        return replace(one, remedies=_tried_out(recovery, rows, tried, knows, asked, budget))
 
     def cells(recovery: Recovery, knows: Knows, needs: str, more: str) -> tuple[Finding, ...]:
         small = small_counts(counts_of(recovery, release.about, _HOW), limits, (release.name,), needs, more)
@@ -145,9 +148,7 @@ def _attacked(fit: Fit, recovery: Recovery, knows: Knows, asked: Asked) -> Stage
     return Stage(ordered(findings), (*notes, *recovery.warnings, *([note] if note else [])), (*untried, *unclear))
 
 
-def _finding(
-    rows: list[Row], recovery: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]
-) -> Finding:
+def _finding(rows: list[Row], recovery: Recovery, attack: str, limits: Thresholds) -> Finding:
     count = next((r for r in rows if r.name == "n"), None)
     low, high = (None, None) if count is None else (count.lower, count.upper)
     between = ""
@@ -156,7 +157,7 @@ def _finding(
     severity = _severity(rows, limits)
     title = f"the {attack} gives statistics of the data" + " exactly" * (severity == "medium")
     summary, needs = f"{between}{len(rows)} of {len(recovery)} statistics determined", _resting(recovery, PRIOR)
-    return Finding(attack, severity, title, (recovery.release,), summary, needs, items(rows), remedies)
+    return Finding(attack, severity, title, (recovery.release,), summary, needs, items(rows))
 
 
 def _severity(rows: Iterable[Row], limits: Thresholds) -> Severity:
