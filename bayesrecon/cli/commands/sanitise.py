@@ -122,6 +122,8 @@ def sanitise(
     from bayesrecon.disclosure.sanitising.sanitise import sanitise as run
     from bayesrecon.results.sanitised import Sanitised
 
+    if promised and epsilon is None:
+        raise BayesreconError(f"--{next(iter(promised)).replace('_', '-')} is for --epsilon: add that, or leave it out")
     if promised and table is not None:
         raise BayesreconError("--table is for --worth; with --epsilon summarise the published draws")
     book = ledger_apart(ledger, out, table, page)
