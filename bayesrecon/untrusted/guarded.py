@@ -251,7 +251,11 @@ class Process:
                 f"{path}: takes more than {limits.seconds:.0f} s of computing to read, refused; if it is a good file, "
                 "save it anew with fewer and larger pieces (variables, chunks), or in parts"
             )
-        raise BayesreconError(f"{path}: ended the process that read it (exit code {code}), refused; it may be damaged")
+        # Libraries may crash where memory that they ask for is refused.
+        raise BayesreconError(
+            f"{path}: ended the process that read it (exit code {code}), refused; it may be damaged, or take more than "
+            f"{limits.memory / 2**20:.0f} MiB of memory to read"
+        )
 
     def _start(self) -> None:
         # -P: what lies in the current folder is no module. The rest of the path is that of this process.

@@ -150,7 +150,7 @@ def test_repeated_texts(tmp_path, monkeypatch):
         texts[:1] = "x" * 2**16
         repeat_first_text(texts)
     assert path.stat().st_size < 10**6
-    refused(r"takes more than 129 MiB of memory to read, refused; .*trusted=True", read_contents, path)
+    refused("takes? more than 129 MiB of memory to read", read_contents, path)  # HDF5 may crash without memory
     assert set(read_draws(path).values) == {"mu"}
 
 
