@@ -106,8 +106,10 @@ class Pool:
 
         If there are too many pairs, only those with a scalar are used.
         """
+        count, others = len(self.names), int((~self.scalar).sum())
+        if count + (count * (count + 1) - others * (others + 1)) // 2 > most:
+            return None
         values, names, steps, parents = self.linear.values, self.names, self.linear.steps, self.linear.parents
-        count = values.shape[1]
         inverse = [j for j in np.flatnonzero(self.scalar) if np.all(values[:, j] > 0) and np.ptp(values[:, j]) > 0][
             :_INVERSES
         ]
@@ -115,8 +117,6 @@ class Pool:
         if count + len(first) + len(inverse) * count > most:
             either = self.scalar[first] | self.scalar[second]
             first, second, inverse = first[either], second[either], []
-        if count + len(first) > most:
-            return None
         columns, labels, units, origins = [values], list(names), [steps], [parents]
         size = np.abs(values).mean(axis=0)
         if len(first):
