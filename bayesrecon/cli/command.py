@@ -60,7 +60,6 @@ ESTIMATOR: Parameters = {
 
 
 _SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
-_NAMED = ("release", "files")  # or names of posteriors in posteriordb
 _READ = (*_SOURCES, "model", "constants", "correlations", "known", "candidates", "truth", "outputs", "decoder")
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
@@ -116,7 +115,6 @@ class Arguments:
 def check_read(values: Mapping[str, object], *, folders: bool) -> None:
     """Raise an error if a file that is read does not exist, or a source is a folder, before anything is loaded that
     would read it."""
-    unknown = list[str]()
     for name in _READ:
         value = values.get(name)
         for word in value if isinstance(value, list) else [value]:
@@ -130,18 +128,6 @@ def check_read(values: Mapping[str, object], *, folders: bool) -> None:
                     )
             elif re.search(r"\.[A-Za-z]\w*$", path) and not os.path.lexists(path):
                 raise BayesreconError(f"{path}: no such file{beside(path)}")
-            elif name in _NAMED and not os.path.lexists(path) and not values.get("download"):
-                unknown.append(path)
-    if unknown:
-        from bayesrecon.posteriors.fitting.database import check_posterior, open_database
-
-        try:
-            database = open_database()
-        except BayesreconError as error:
-            remedy = typed(str(error), {"download": "--download"})
-            raise BayesreconError(f"{unknown[0]}: no such file or folder, and {remedy}") from None
-        for name in unknown:
-            check_posterior(database, name)
 
 
 def check_files(values: Mapping[str, object]) -> None:

@@ -71,16 +71,6 @@ def posterior_names(database: "Database") -> list[str]:
 
 def posterior_info(database: "Database", name: str) -> Json:
     """The description of a posterior: names of its model, data and reference draws, dimensions, keywords."""
-    check_posterior(database, name)
-    with reading(f"the description of {name}", "JSON"), contextlib.redirect_stdout(sys.stderr):
-        info = database.get_posterior_info(name)
-    if not isinstance(info, dict):
-        raise BayesreconError(f"the description of {name} is not a JSON object")
-    return info
-
-
-def check_posterior(database: "Database", name: str) -> None:
-    """Raise an error if the database has no posterior of this name."""
     check_name(name)
     known = posterior_names(database)
     if name not in known:
@@ -88,6 +78,11 @@ def check_posterior(database: "Database", name: str) -> None:
             f"posteriordb has no posterior {name!r}{near(name, known)}; `bayesrecon posteriors` lists them, and a "
             "file is named with its suffix"
         )
+    with reading(f"the description of {name}", "JSON"), contextlib.redirect_stdout(sys.stderr):
+        info = database.get_posterior_info(name)
+    if not isinstance(info, dict):
+        raise BayesreconError(f"the description of {name} is not a JSON object")
+    return info
 
 
 def has_reference_draws(database: "Database", name: str) -> bool:
