@@ -60,7 +60,8 @@ ESTIMATOR: Parameters = {
 
 
 _SOURCES = ("release", "files", "before", "after", "table", "data")  # parameters that are files
-_READ = (*_SOURCES, "model", "constants", "correlations", "known", "candidates", "truth", "outputs", "decoder")
+_NAMED = ("release", "files", "before", "after")  # those that can be posteriors of posteriordb
+_READ = (*_SOURCES, "model", "constants", "correlations", "known", "candidates", "truth", "outputs", "decoder", "name")
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
 
 
@@ -113,21 +114,32 @@ class Arguments:
 
 
 def check_read(values: Mapping[str, object], *, folders: bool) -> None:
-    """Raise an error if a file that is read does not exist, or a source is a folder, before anything is loaded that
-    would read it."""
+    """Raise an error if a file or a posterior that is read does not exist, or a source is a folder, before anything is
+    loaded that would read it."""
+    posteriors = []
     for name in _READ:
         value = values.get(name)
         for word in value if isinstance(value, list) else [value]:
             if not isinstance(word, str):
                 continue
             path = re.sub(r"\.py:\w+$", ".py", word)  # an object in a file
+            suffix = os.path.splitext(path)[1]
             if os.path.isdir(path):
-                if name in _SOURCES and not folders and not os.path.splitext(path)[1]:
+                if name in _SOURCES and not folders and not suffix:
                     raise BayesreconError(
                         f"{path} is a folder; name a file in it, or a zarr store, a folder named *.zarr"
                     )
-            elif re.search(r"\.[A-Za-z]\w*$", path) and not os.path.lexists(path):
+            elif os.path.lexists(path):
+                continue
+            elif re.search(r"\.[A-Za-z]\w*$", path):
                 raise BayesreconError(f"{path}: no such file{beside(path)}")
+            elif name in _NAMED and not suffix:
+                posteriors.append(path)
+    if posteriors and not values.get("download"):
+        from bayesrecon.posteriors.fitting.database import open_database, posterior_info
+
+        for name in posteriors:
+            posterior_info(open_database(), name)
 
 
 def check_files(values: Mapping[str, object]) -> None:
@@ -231,8 +243,8 @@ def command(
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
             check_files(values)
-            check_read(values, folders=folders)
             with as_typed(spelled):
+                check_read(values, folders=folders)
                 function(args, **{name: values[name] for name in function_options})
 
         required = [name for name, (_, default) in all_options.items() if default is inspect.Parameter.empty]

@@ -37,6 +37,42 @@ def test_help_loads_neither_jax_nor_numpy():
     assert done.stdout.count("Example: bayesrecon") == len(commands)
 
 
+MISSING = {
+    "audit": ("nothing",),
+    "audit --policy": ("x.csv", "--policy", "nothing.yaml"),
+    "deletion": ("nothing", "nothing.npz"),
+    "diagnose": ("nothing",),
+    "fit": ("linear_regression", "nothing.csv", "-o", "fit.nc"),
+    "game": ("nothing.csv", "--response", "y"),
+    "ledger": ("add", "nothing", "--ledger", "private/ledger.json"),
+    "outputs": ("nothing.py:predict", "--public", "x.npz", "--outputs", "y.npy"),
+    "publish": ("nothing", "--model", "kidscore_momiq", "-o", "published"),
+    "reconstruct": ("nothing",),
+    "recover": ("nothing",),
+    "sanitise": ("nothing", "-o", "safe.nc"),
+    "verify": ("nothing.nc", "statement.json"),
+}
+LACKING = """
+import json, sys
+from bayesrecon.cli.main import main
+for command, arguments in json.loads(sys.argv[1]).items():
+    sys.argv = ["bayesrecon", command.split()[0], *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 2, command
+    assert "jax" not in sys.modules, command
+"""
+
+
+def test_a_path_that_is_not_there_is_answered_without_jax(tmp_path, database):
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    asked = [sys.executable, "-c", LACKING, json.dumps(MISSING)]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert [("nothing" in line) for line in done.stderr.splitlines()] == [True] * len(MISSING), done.stderr
+
+
 def test_options_read_from_source_are_those_of_the_attacks():
     """The order of attacks and of options is that of the help."""
     read, imported = list(attack_options.from_sources()), list(attack_options.from_classes())

@@ -145,6 +145,10 @@ def audit(
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep or keep_draws is not None or digits is not None):
         raise BayesreconError("--keep, --keep-draws and --digits need --fix FILE")
+    if policy is not None and fail_on is not None:
+        raise BayesreconError("--policy and --fail-on both decide the exit code; name one of them")
+    rules = None if policy is None else read_policy(policy)
+    parts_of = members_of(membership)
     row = "" if rows is None else "draws" if rows else "records"
 
     from bayesrecon.auditing.audit import audit as run
@@ -157,9 +161,6 @@ def audit(
     from bayesrecon.posteriors.tables import read_table
     from bayesrecon.results.findings import Thresholds
 
-    if policy is not None and fail_on is not None:
-        raise BayesreconError("--policy and --fail-on both decide the exit code; name one of them")
-    rules = None if policy is None else read_policy(policy)
     thresholds = Thresholds(small_count=threshold) if rules is None else rules.thresholds
     earlier, state, spent = _published(ledger, account, part, files)
     if rules is not None and rules.budgets and spent is None:
@@ -179,7 +180,7 @@ def audit(
     how_to_end: Json = {"show_values": show_values, "policy": decides, "published": published}
     end = partial(finish, args, html=html, fail_on=fail_on, **how_to_end)
     entered = partial(_as_entered, [one.name for one in earlier])
-    members = {entered(whole): list(map(entered, parts)) for whole, parts in members_of(membership).items()}
+    members = {entered(whole): list(map(entered, parts)) for whole, parts in parts_of.items()}
     together: Json = {"membership": members, "earlier": earlier}
     if rows is None and all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": args.unit, "--known": args.known, "--power": args.power}

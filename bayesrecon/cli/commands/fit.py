@@ -7,6 +7,7 @@ import typer
 
 from bayesrecon._version import __version__
 from bayesrecon.cli import options
+from bayesrecon.cli.command import check_read
 from bayesrecon.cli.delivery import check_places, check_suffix
 from bayesrecon.errors import BayesreconError, Note
 
@@ -63,13 +64,15 @@ def fit(
     With only a posteriordb name, the posterior is sampled once and kept in the user's cache directory
     (BAYESRECON_CACHE), where every command finds it by name.
     """
+    if out is not None:
+        check_suffix(out, (".nc",), "--out")
+        check_places({"--out": out}, [model, data or ""])
+    check_read({"release": model} if data is None else {"model": model, "data": data}, folders=True)
+
     from bayesrecon.cli import console
     from bayesrecon.posteriors.fitting.fitted import NutsRun
     from bayesrecon.posteriors.fitting.nuts import check_run, convergence
 
-    if out is not None:
-        check_suffix(out, (".nc",), "--out")
-        check_places({"--out": out}, [model, data or ""])
     method = _chain_method(chain_method)
     if data is None:
         if response or covariates or settings or method != "auto":

@@ -39,18 +39,19 @@ def ledger(
 
     The ledger is as confidential as the data: the totals of two releases may be a person.
     """
-    from bayesrecon.cli import console
-    from bayesrecon.cli.rich_tables import table
-    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
-
     if action not in _ACTIONS:
         raise BayesreconError(f"ledger {action}: expected {', '.join(_ACTIONS)}")
     if bool(what) == (action == "list"):
         raise BayesreconError(
             "ledger list takes no file" if action == "list" else f"ledger {action}: name what to {action}"
         )
-    whose = Whose(EVERYBODY if account is None else account, part)
     paths = _files(what or ()) if action == "add" else []
+
+    from bayesrecon.cli import console
+    from bayesrecon.cli.rich_tables import table
+    from bayesrecon.disclosure.sanitising.ledger import EVERYBODY, Whose, opened_ledger
+
+    whose = Whose(EVERYBODY if account is None else account, part)
     book = ledger_apart(ledger, *paths)
     with opened_ledger(book, only_read=True):
         pass  # a damaged one is refused before anything is computed
