@@ -138,8 +138,12 @@ def check_read(values: Mapping[str, object], *, folders: bool) -> None:
     if posteriors and not values.get("download"):
         from bayesrecon.posteriors.fitting.database import open_database, posterior_info
 
+        try:
+            database = open_database()
+        except BayesreconError as error:
+            raise BayesreconError(f"{posteriors[0]}: no such file or folder, and {error}") from None
         for name in posteriors:
-            posterior_info(open_database(), name)
+            posterior_info(database, name)
 
 
 def check_files(values: Mapping[str, object]) -> None:
