@@ -69,7 +69,7 @@ def test_linear_outputs(folder, end, tmp_path):
 def test_programs_of_vicious_classifiers_keep_rows_and_write_pages(folder, end, tmp_path):
     asked = ("--data", folder, "--part", "all")
     rows = end("games.vicious", "vicious 5 logits 0", "honest 0 softmax 0", *asked)
-    assert set(rows) == {"vicious 5 logits 0", "honest 0 softmax 0"}
+    assert set(rows) == {"vicious 5 logits 0", "honest 0 softmax 0", "directions mnist"}
     assert (tmp_path / "VICIOUS.md").exists()
     rows = end("games.vicious_more", "delta 1 3 0", "curious 0", "outputs vicious 3 logits 0", *asked)
     assert len(rows) == 3

@@ -9,7 +9,7 @@ from bayesrecon.games.vicious import roc_area
 from benchmarks.games.vicious import STUDY as TABLE
 from benchmarks.games.vicious_more import STUDY as MORE
 from benchmarks.games.vicious_more_page import of
-from benchmarks.games.vicious_page import HONEST, SCORES, interval
+from benchmarks.games.vicious_page import CLOTHES, HONEST, SCORES, interval
 from benchmarks.games.vicious_page import VICIOUS as SIDE
 from benchmarks.games.vicious_page import of as of_table
 from benchmarks.paper_cells import VICIOUS, Cell
@@ -89,9 +89,12 @@ def table1(held: dict[str, Any], more: dict[str, Any]) -> Iterator[Cell]:
                     yield _cell("Table 1", cell, printed, four(rows), unlike=unlike)
         for data in OTHERS:
             yield _cell("Table 1", f"{data}, {view}, {', '.join(cells)}", FOUR, lacks=data)
-        cell = f"Fashion-MNIST, {view}, {', '.join(cells)}"
-        unlike = "not measured yet: `python -m benchmarks.games.vicious --set fashion`"
-        yield _cell("Table 1", cell, FOUR, unlike=unlike)
+        for ratio in cells:
+            kind, weight = RATIOS[ratio]
+            rows = of(held, f"fashion {kind} {weight} {view}")
+            cell = f"Fashion-MNIST, {view}, {ratio}, perceptrons, {len(rows)} seeds ({FOUR})"
+            printed = CLOTHES[f"{kind} {weight} {view}"][1].replace("none", FOUR)
+            yield _cell("Table 1", cell, printed, four(rows), unlike=f"perceptrons; {FEWER}")
 
 
 def other_tables(more: dict[str, Any]) -> Iterator[Cell]:
