@@ -128,9 +128,9 @@ blas: Any = scipy.linalg.blas
 
 REMEDY = "supply fewer known rows: those of the units of interest, or a part at a time"
 
-_BLOCK = 2**23  # doubles in a block of derivatives
+_BLOCK = 2**20  # doubles in a block of derivatives, of which a sweep holds some ten copies
 _KEPT = 6  # derivatives that fit into the machine's memory divided by this are kept for errors and checks
-_FEWEST, _MOST = 128, 1024  # draws in a block
+_FEWEST, _MOST = 32, 1024  # draws in a block
 _COPIES = 8  # copies of the blocks of K in memory
 _AHEAD = 2  # blocks that are computed in advance
 
@@ -155,7 +155,7 @@ class System:
         solve: applies K^+ to further right-hand sides.
         halves: solutions `(M,)` from each half of the draws; None if one half determines fewer directions.
         split: number of draws in the first half.
-        kept: blocks of derivatives; empty if they do not fit into memory.
+        kept: blocks of derivatives for errors and checks, in single precision; empty if they do not fit into memory.
         common: `(M, c)` sparse vectors of the common movements of the rows of a set.
     """
 
@@ -196,7 +196,7 @@ class System:
         for derivatives, laplacian, base_score, count in self._again("estimating errors", progress):
             total = self._total(into, derivatives, base_score)
             score.append(total[:count])
-            residual = np.array(laplacian)
+            residual = np.array(laplacian, float)
             for into_slot, derivative in zip(into, derivatives, strict=True):
                 residual += derivative * (into_slot.T @ total.T).T
             result[start : start + count] = -(residual @ directions)[:count]
@@ -272,14 +272,14 @@ def make_system(
     parts = [np.zeros((len(rows), len(rows)), order="F") for rows in sets]
     weights, start = np.asarray(release.weights), 0
     kept = []
-    fits = 8 * release.size * size * (slots.width + 1) <= memory() // _KEPT
+    fits = 4 * release.size * size * (slots.width + 1) <= memory() // _KEPT
     half: tuple[np.ndarray | Blocks, np.ndarray] | None = None
     split = 0
     assembled = partial(layered, sets, size=size) if layers else partial(_assembled, sets, size=size)
     for block in _blocks(release, slots, base, pairs, "summing over the draws", progress):
-        if fits:
-            kept.append(block)
         derivatives, laplacian, base_score, block_size = block
+        if fits:
+            kept.append((derivatives.astype(np.float32), laplacian.astype(np.float32), base_score, block_size))
         a_t = np.zeros(len(base_score))
         a_t[:block_size] = weights[start : start + block_size]
         start += block_size

@@ -197,7 +197,7 @@ def answered():
     known = design(40, 12)
     y, other = drawn(model, known, rng), drawn(model, known, rng)
     with optimisations(True):
-        release = nuts(model, {**known, "y": y}, chains=4, draws=1000, warmup=500, key=2)
+        release = nuts(model, {**known, "y": y}, chains=2, draws=1000, warmup=300, key=2)
         return known, y, other, bayesrecon.reconstruct(release, known=known, unit=("person", "item"))
 
 
