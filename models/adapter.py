@@ -19,15 +19,17 @@ from bayesrecon.models.inspection import (
     check_sites,
     density_program,
     domain_of,
+    drawn,
     inspect_sites,
     log_prob,
     observed_supports,
     parameter,
     trace,
+    typical,
     typical_values,
 )
 from bayesrecon.models.recognition import gaussian_predictor
-from bayesrecon.models.windows import LONGEST_LAG, drawn, shortest, typical
+from bayesrecon.models.windows import LONGEST_LAG, shortest
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of
 

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.model import Model, Parameter, Params, Records
+from bayesrecon.model import Field, Model, Parameter, Params, Records
 
 if TYPE_CHECKING:
     from numpyro.distributions.constraints import Constraint
@@ -197,6 +197,18 @@ def typical_values(domain: Domain, rng: np.random.Generator, shape: tuple[int, .
     if np.isfinite(domain.width) and not domain.discrete:
         return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
     return domain.draw(rng, shape, 1.0, 0.5)
+
+
+def typical(field: Field) -> np.ndarray:
+    """A value of a field, always the same."""
+    return drawn(field.domain, np.random.default_rng(0), (1, *field.shape))[0]
+
+
+def drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Random legal values; any of a finite range of whole numbers."""
+    if domain.kind == "integer" and np.isfinite(domain.low + domain.high):
+        return rng.integers(int(domain.low), int(domain.high) + 1, size=shape)
+    return typical_values(domain, rng, shape)
 
 
 def domain_of(support: "Constraint[Any]") -> Domain:

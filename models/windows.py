@@ -13,7 +13,6 @@ from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain, RecordKind
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Params, Records
-from bayesrecon.models.inspection import typical_values
 
 LONGEST_LAG = 13
 """Values back that are looked for in a series: a year of months, and one more."""
@@ -127,15 +126,3 @@ def shortest(
 
 def _same(a: float, b: float) -> bool:
     return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b))
-
-
-def typical(field: Field) -> np.ndarray:
-    """A value of a field, always the same."""
-    return drawn(field.domain, np.random.default_rng(0), (1, *field.shape))[0]
-
-
-def drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Random legal values; any of a finite range of whole numbers."""
-    if domain.kind == "integer" and np.isfinite(domain.low + domain.high):
-        return rng.integers(int(domain.low), int(domain.high) + 1, size=shape)
-    return typical_values(domain, rng, shape)

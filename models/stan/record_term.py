@@ -12,6 +12,7 @@ import numpy as np
 from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Params, Records
+from bayesrecon.models.inspection import drawn, typical
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.frame import STEPS, Frame, Run
@@ -20,7 +21,7 @@ from bayesrecon.models.stan.needs import computing
 from bayesrecon.models.stan.posterior import declarations, machine_of, transform_data
 from bayesrecon.models.stan.program_fields import NAME, RecordField, count_of_log_lik, counted_numbers, sizes_of
 from bayesrecon.models.stan.values import SPECIAL, V, consolidated
-from bayesrecon.models.windows import LONGEST_LAG, CoupledError, Windows, drawn, shortest, typical
+from bayesrecon.models.windows import LONGEST_LAG, CoupledError, Windows, shortest
 
 
 @dataclass(frozen=True, eq=False)
