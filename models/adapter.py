@@ -1,7 +1,7 @@
 """NumPyro programs as `Model`: one likelihood term per record, a prior, and the transforms."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,21 +11,25 @@ import numpy as np
 
 from bayesrecon.arrays import Array
 from bayesrecon.domains import REAL, Domain
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Note
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
 from bayesrecon.models.descriptions import program_fields, pymc_model
 from bayesrecon.models.inspection import (
     Program,
     check_sites,
+    density_program,
     domain_of,
+    drawn,
     inspect_sites,
     log_prob,
     observed_supports,
     parameter,
     trace,
+    typical,
     typical_values,
 )
 from bayesrecon.models.recognition import gaussian_predictor
+from bayesrecon.models.windows import LONGEST_LAG, shortest
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of
 
@@ -46,8 +50,9 @@ def from_numpyro(
     """A `Model` from a NumPyro program.
 
     The program takes each field of a record as a keyword argument whose leading axis runs over the records, and
-    observes at least one of them. Its likelihood must be a product over records. The number of latent variables must
-    not depend on the number of records. A fixed number of units, indexed by a field, is fine.
+    observes at least one of them. Its likelihood must be a product over records, or over windows of a series: if the
+    term of a value needs values before it, as in an autoregression, the fields are `y`, `y_lag1` and so on. The number
+    of latent variables must not depend on the number of records. A fixed number of units, indexed by a field, is fine.
 
     Args:
         program: function `program(**fields, **constants)`.
@@ -73,18 +78,16 @@ def from_numpyro(
     >>> from_numpyro(program, {"x": (), "y": ()}).coordinates
     ('slope',)
     """
-    model, check = _adapted(
-        program,
-        record,
-        domain=domain,
-        constants=constants,
-        name=name,
-        prepare=prepare,
-        settings=settings,
-        identities=identities,
-        forward=forward,
-    )
-    check()
+    options: dict[str, Any] = {"domain": domain, "constants": constants, "name": name, "prepare": prepare}
+    options |= {"settings": settings, "identities": identities, "forward": forward}
+    try:
+        model, check, _ = _adapted(program, record, **options)
+        check()
+    except BayesreconError:
+        windows = _of_windows(program, record, options)
+        if windows is None:
+            raise
+        return windows
     return model
 
 
@@ -110,8 +113,10 @@ def _adapted(
     identities: Mapping[str, tuple[Callable[[Records], Array], float]] | None = None,
     forward: bool = False,
     gaussian: GaussianPredictor | None = None,
-) -> tuple[Model, Callable[[], None]]:
-    """The model, and a function that raises an error if its likelihood is not a product over records."""
+    fewest: int = 1,
+) -> tuple[Model, Callable[[], None], Callable[[Params, Records], jax.Array]]:
+    """The model, a function that raises an error if its likelihood is not a product over records, and the log
+    likelihood of records together. The program is looked at with `fewest` records and more."""
     constants = dict(constants or {})
     title = name or getattr(program, "__name__", "program")
     _check_signature(program, record, constants, title)
@@ -126,12 +131,18 @@ def _adapted(
 
     observed: dict[str, Domain] = {}
     # Values near one show the supports of observed fields; later values lie in these supports.
-    for k, support in observed_supports(program, example_records(2), constants, title).items():
+    for k, support in observed_supports(program, example_records(fewest + 1), constants, title).items():
         if k in record:
             observed[k] = domain_of(support)
-    two, three = (inspect_sites(program, example_records(n), constants, title) for n in (2, 3))
+    two, three = (inspect_sites(program, example_records(fewest + n), constants, title) for n in (1, 2))
     check_sites(two, three, title)
     likelihood = [n for n, s in three.items() if s.kind in ("observed", "factor") and s.terms != two[n].terms]
+    if fewest > 1:  # the first values of a series may have sites of their own
+        likelihood += [
+            n
+            for n in _follow(program, (example_records(fewest, i) for i in (1, 2)), constants, title)
+            if n not in likelihood
+        ]
     if not likelihood:
         raise BayesreconError(
             f"{title}: no observed site depends on the records; observe a field, "
@@ -156,18 +167,19 @@ def _adapted(
         sites = trace(program, typed(batch), constants, title, params)
         return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and included(n)}
 
-    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
+    def joint(params: Params, batch: Records) -> jax.Array:
         # Other sites would be compiled away, but only after they were traced and differentiated.
-        values = log_probs(
-            params, {k: jnp.asarray(v)[None] for k, v in record.items()}, lambda site: site in likelihood
-        )
+        values = log_probs(params, batch, lambda site: site in likelihood)
         return jnp.asarray(sum(jnp.sum(values[n]) for n in likelihood))
 
-    one_record = {k: v[:1] for k, v in example_records(1).items()}
+    def log_lik_at(params: dict[str, Array], record: dict[str, Array]) -> jax.Array:
+        return joint(params, {k: jnp.asarray(v)[None] for k, v in record.items()})
+
+    few_records = {k: v[:fewest] for k, v in example_records(fewest).items()}
 
     def log_prior_at(params: dict[str, Array]) -> jax.Array:
         # Observed sites that do not follow the records (a soft constraint, say) belong to the prior.
-        values = log_probs(params, one_record, lambda site: site not in likelihood)
+        values = log_probs(params, few_records, lambda site: site not in likelihood)
         return jnp.asarray(sum((jnp.sum(v) for v in values.values()), start=jnp.zeros(())))
 
     def simulate(params: dict[str, Array], batch: dict[str, Array], key: jax.Array) -> dict[str, Array]:
@@ -191,13 +203,87 @@ def _adapted(
         forward=forward,
     )
     site, *others = likelihood
-    if gaussian is None and not others and three[site].normal:
+    if gaussian is None and not others and three[site].normal and three[site].terms == (fewest + 2,):
         model = replace(model, gaussian=_gaussian(model, program, constants, site, example_records(2)))
 
     def check() -> None:
         _check_factorises(model, log_probs, example_records(3, seed=1), likelihood, example_records(3, seed=2))
 
-    return model, check
+    return model, check, joint
+
+
+def _follow(
+    program: Program, batches: Iterable[Mapping[str, Array]], constants: Mapping[str, object], title: str
+) -> list[str]:
+    """Sites whose density differs between data; that of a latent must not."""
+    one, other = (trace(program, batch, constants, title) for batch in batches)
+    sites = [n for n, s in one.items() if s["type"] == "sample" and n in other]
+    result = [n for n in sites if not np.array_equal(log_prob(one[n]), log_prob(other[n]))]
+    for n in result:
+        if not one[n]["is_observed"]:
+            raise BayesreconError(
+                f"{title}: the prior of {n!r} depends on the records; pass what it needs as a constant"
+            )
+    return result
+
+
+_SERIES = LONGEST_LAG + 4
+"""Values of a series in which windows are looked for."""
+
+
+def _of_windows(program: Program, record: Mapping[str, tuple[int, ...]], options: Mapping[str, Any]) -> Model | None:
+    """The model of windows of a series; None if the likelihood is no product over windows either."""
+    try:
+        model, _, joint = _adapted(program, record, **options, fewest=_SERIES)
+        rng = np.random.default_rng(0)
+        points = [model.constrain(rng.normal(size=model.dimension) * scale) for scale in (1.0, 0.5, 1.0, 1.5, 1.5)]
+        series, other, more = (
+            {k: drawn(f.domain, rng, (_SERIES, *f.shape)) for k, f in model.fields.items()} for _ in range(3)
+        )
+        windows = shortest(lambda columns, params: float(joint(params, columns)), series, other, points[:3])
+    except BayesreconError:
+        return None
+    if windows is None:
+        return None
+    fields, tag, firsts = windows.fields(model.fields, "values")
+    fillers = {name: jnp.asarray(typical(f)) for name, f in model.fields.items()}
+    at = {place: field for field, place in windows.places.items()}
+
+    def columns(record: Records) -> dict[str, jax.Array]:
+        """The values of a window by column; those that its term does not depend on are typical."""
+        backs = range(windows.lag, -1, -1)
+        values = {
+            name: [jnp.asarray(record[at[name, back]]) if (name, back) in at else filler for back in backs]
+            for name, filler in fillers.items()
+        }
+        return {name: jnp.stack(jnp.broadcast_arrays(*column)) for name, column in values.items()}
+
+    def last_term(params: Params, record: Records) -> jax.Array:
+        window = columns(record)
+        before = joint(params, {k: v[:-1] for k, v in window.items()}) if windows.starts else 0.0
+        return joint(params, window) - before
+
+    def log_lik_at(params: Params, record: Records) -> jax.Array:
+        if tag is None:
+            return last_term(params, record)
+        first = jnp.round(jnp.asarray(record[tag])) == 1
+        # What is computed and dropped has to be finite, with its derivatives.
+        inside = {k: jnp.where(first == (k in firsts), v, typical(fields[k])) for k, v in record.items() if k != tag}
+        of_first = joint(params, {name: inside[field] for field, name in firsts.items()})
+        return jnp.where(first, of_first, last_term(params, inside))
+
+    result = replace(model, fields=fields, log_lik_at=log_lik_at, simulate=None, gaussian=None)
+    for params in points:
+        start = joint(params, {k: v[: windows.lag] for k, v in more.items()}) if windows.starts else 0.0
+        terms = jax.vmap(last_term, (None, 0))(params, windows.records(more))
+        if not np.isclose(joint(params, more), start + terms.sum(), rtol=1e-8, atol=1e-8):
+            return None
+
+    def log_density(params: Params, batch: Records) -> jax.Array:
+        return jnp.sum(jax.vmap(log_lik_at, (None, 0))(params, batch)) + model.log_prior_at(params)
+
+    note = Note(f"{model.name}: the data are windows of a series with the fields {', '.join(fields)}")
+    return replace(result, program=density_program(result, log_density), notes=(*model.notes, note))
 
 
 def _gaussian(

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from bayesrecon.arrays import Array
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.model import Parameter, Params
+from bayesrecon.model import Field, Model, Parameter, Params, Records
 
 if TYPE_CHECKING:
     from numpyro.distributions.constraints import Constraint
@@ -199,6 +199,18 @@ def typical_values(domain: Domain, rng: np.random.Generator, shape: tuple[int, .
     return domain.draw(rng, shape, 1.0, 0.5)
 
 
+def typical(field: Field) -> np.ndarray:
+    """A value of a field, always the same."""
+    return drawn(field.domain, np.random.default_rng(0), (1, *field.shape))[0]
+
+
+def drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Random legal values; any of a finite range of whole numbers."""
+    if domain.kind == "integer" and np.isfinite(domain.low + domain.high):
+        return rng.integers(int(domain.low), int(domain.high) + 1, size=shape)
+    return typical_values(domain, rng, shape)
+
+
 def domain_of(support: "Constraint[Any]") -> Domain:
     """The domain of a field observed under a distribution with this support."""
     from numpyro.distributions import constraints
@@ -218,6 +230,25 @@ def domain_of(support: "Constraint[Any]") -> Domain:
         few = math.isfinite(low) and math.isfinite(high) and high - low < 32
         return Domain("levels", levels=tuple(np.arange(low, high + 1))) if few else Domain("integer", low, high)
     return Domain("interval", low, high) if low < high and math.isfinite(low + high) else REAL
+
+
+def density_program(model: Model, log_density: Callable[[Params, Records], jax.Array]) -> Callable[..., None]:
+    """A program, which NUTS runs, of latent variables with flat priors in unconstrained coordinates, and a factor for
+    the log density of parameters and records."""
+
+    def program(**batch: Array) -> None:
+        import numpyro
+        from numpyro.distributions import ImproperUniform, constraints
+
+        params, total = {}, jnp.zeros(())
+        for p in model.parameters:
+            x = jnp.asarray(numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape)))
+            y = p.transform(x)
+            total = total + jnp.sum(p.transform.log_abs_det_jacobian(x, y))
+            params[p.name] = numpyro.deterministic(p.name, y)
+        numpyro.factor("density", total + log_density(params, batch))
+
+    return program
 
 
 def _computed(support: "Constraint[Any]") -> bool:

@@ -13,7 +13,8 @@ from bayesrecon.arrays import Array
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 from bayesrecon.models.stan.frame import Term
-from bayesrecon.models.stan.record_term import CoupledError, Parts, Start
+from bayesrecon.models.stan.record_term import Parts, Start
+from bayesrecon.models.windows import CoupledError
 
 POINTS = 5
 RECORDS = 3

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.arrays import Array
-from bayesrecon.domains import Domain, RecordKind
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Field, Model, Params, Records
-from bayesrecon.models.inspection import typical_values
+from bayesrecon.models.inspection import drawn, typical
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.frame import STEPS, Frame, Run
@@ -22,6 +21,7 @@ from bayesrecon.models.stan.needs import computing
 from bayesrecon.models.stan.posterior import declarations, machine_of, transform_data
 from bayesrecon.models.stan.program_fields import NAME, RecordField, count_of_log_lik, counted_numbers, sizes_of
 from bayesrecon.models.stan.values import SPECIAL, V, consolidated
+from bayesrecon.models.windows import LONGEST_LAG, CoupledError, Windows, shortest
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class RecordsOf:
         """So many records inside their domains; with parameters of their own, at least one of each."""
         count = max(self.units, count) if self.unit and count else count
         size = count + self.lag if count else 0
-        columns = {k: _drawn(f.domain, rng, (size, *f.shape)) for k, f in self.domains.items()}
+        columns = {k: drawn(f.domain, rng, (size, *f.shape)) for k, f in self.domains.items()}
         if not count:
             return {f: columns[name].reshape(0, *self.domains[name].shape) for f, (name, _) in self.places.items()}
         return self.windows(columns)
@@ -275,124 +275,46 @@ class Parts:
         return [kind.blank(1 if kind.unit else count, np.random.default_rng(seed)) for kind in self.kinds]
 
 
-LONGEST_LAG = 13
-"""Values back that are looked for in a series: a year of months, and one more."""
-
-_ALIKE = 1e-9  # relative, of sums of terms
 _MOST_STEPS = STEPS // 4  # of all runs that look for windows: twice what a dozen lags take
 
 
 def windowed(parts: Parts) -> Parts | None:
-    """The program cut into windows of its series, for the shortest ones over which the likelihood is a product.
-
-    The first values may have a term of their own, as in `y[1] ~ normal(0, 1)`: they are a record of another kind. A
-    window then adds what its last value changes.
-    """
+    """The program cut into windows of its series, for the shortest ones over which the likelihood is a product."""
     (kind,) = parts.kinds
     if kind.unit or kind.count is None:
         return None
     rng, program = np.random.default_rng(0), parts.machine.program
     in_order_parts = replace(parts, machine=StanMachine(program, parts.machine.higher, in_order))
-    here, there, elsewhere = (
+    points = [
         {p.name: p.transform(jnp.asarray(rng.normal(size=p.free_shape))) for p in parts.coordinates.parameters}
         for _ in range(3)
-    )
-
+    ]
     spent = 0
 
-    def target(columns: Mapping[str, np.ndarray], params: Params = here) -> float:
+    def target(columns: Mapping[str, np.ndarray], params: Params) -> float:
         nonlocal spent
         run = in_order_parts.run_joint(params, [dict(columns)])
         if (spent := spent + run.steps) > _MOST_STEPS:
             raise CoupledError(f"{parts.name}: no short windows of a series were found")
         return float(run.total(True))
 
-    drawn = kind.blank(2 * LONGEST_LAG + 4, np.random.default_rng(1))
-    series, other = ({k: v[i::2] for k, v in drawn.items()} for i in range(2))
-
-    def with_ends(first: bool, last: bool) -> dict[str, np.ndarray]:
-        begin, end = (other if first else series), (other if last else series)
-        return {k: np.concatenate([begin[k][:1], v[1:-1], end[k][-1:]]) for k, v in series.items()}
-
-    for params in (here, there, elsewhere):
-        ends = [target(with_ends(first, last), params) for first in (False, True) for last in (False, True)]
-        if not abs(ends[0] + ends[3] - ends[1] - ends[2]) <= 1e-13 * sum(map(abs, ends)):
-            return None  # the first and the last value belong to one term
-
-    def part(low: int, high: int, columns: Mapping[str, np.ndarray] = series) -> dict[str, np.ndarray]:
-        return {k: v[low:high] for k, v in columns.items()}
-
-    def last_term(window: Mapping[str, np.ndarray], params: Params = here) -> float:
-        return target(window, params) - target({k: v[:-1] for k, v in window.items()}, params)
-
-    for lag in range(1, LONGEST_LAG + 1):
-        try:
-            window = part(2, lag + 3)
-            added, moved = last_term(window), last_term(window, there)
-            if moved == added or not _same(last_term(part(0, lag + 3)), added):
-                continue
-            starts = not _same(target(part(0, lag)), 0.0) and target(part(0, lag)) != target(part(0, lag), there)
-        except CoupledError:
-            raise
-        except BayesreconError:  # an index beyond the end
-            continue
-        places = {}
-        for back in range(lag + 1):
-            for name in kind.domains:
-                others = ({**window, name: window[name].copy()} for _ in range(_PROBED))
-                for n, changed in enumerate(others):
-                    changed[name][lag - back] = other[name][n]
-                    if last_term(changed) != added:
-                        places[_lagged(name, back)] = (name, back)
-                        break
-        return _of_windows(parts, kind, lag, places, starts)
-    return None
+    values = kind.blank(2 * LONGEST_LAG + 4, np.random.default_rng(1))
+    series, other = ({k: v[i::2] for k, v in values.items()} for i in range(2))
+    windows = shortest(target, series, other, points)
+    return None if windows is None else _of_windows(parts, kind, windows)
 
 
-def _same(a: float, b: float) -> bool:
-    return abs(a - b) <= _ALIKE * (1 + abs(a) + abs(b))
-
-
-def _of_windows(parts: Parts, kind: RecordsOf, lag: int, places: Mapping[str, tuple[str, int]], starts: bool) -> Parts:
-    fields = {field: parts.fields[name] for field, (name, _) in places.items()}
-    one = replace(kind, lag=lag, places=places, starts=starts)
-    if not starts:
+def _of_windows(parts: Parts, kind: RecordsOf, windows: Windows) -> Parts:
+    fields, tag, firsts = windows.fields({name: parts.fields[name] for name in kind.domains}, str(kind.count))
+    one = replace(kind, lag=windows.lag, places=windows.places, starts=windows.starts)
+    if tag is None:
         return replace(parts, kinds=(one,), fields=fields)
-    tag = "kind"
-    while tag in fields:
-        tag += "_"
-    start, own = RecordKind(tag, 1.0, "start", True), RecordKind(tag, 2.0, str(kind.count))
-    firsts = {f"{name}_first": name for name in kind.domains}
-    described = {
-        tag: Field((), Domain("levels", levels=(1.0, 2.0))),
-        **{f: Field((lag, *parts.fields[name].shape), parts.fields[name].domain, start) for f, name in firsts.items()},
-        **{name: replace(field, kind=own) for name, field in fields.items()},
-    }
-    shared: dict[str, Any] = {**vars(kind), "lag": lag, "places": {f: (name, 0) for f, name in firsts.items()}}
+    shared: dict[str, Any] = {**vars(kind), "lag": windows.lag, "places": {f: (name, 0) for f, name in firsts.items()}}
     begin = Start(**shared)
-    return replace(parts, kinds=(begin, one), fields=described, tag=tag)
-
-
-def _lagged(name: str, back: int) -> str:
-    return f"{name}_lag{back}" if back else name
-
-
-def typical(field: Field) -> np.ndarray:
-    """A value of a field, always the same."""
-    return _drawn(field.domain, np.random.default_rng(0), (1, *field.shape))[0]
-
-
-def _drawn(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    if domain.kind == "integer" and np.isfinite(domain.low + domain.high):
-        return rng.integers(int(domain.low), int(domain.high) + 1, size=shape)
-    return typical_values(domain, rng, shape)
+    return replace(parts, kinds=(begin, one), fields=fields, tag=tag)
 
 
 # Transformed data that one record does not determine: columns centred by their own mean, and the like.
-
-
-class CoupledError(BayesreconError):
-    """The likelihood is no product over the records."""
 
 
 class NeedsAllRecordsError(BayesreconError):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -12,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from jax.core import Tracer
 
-from bayesrecon.arrays import Array
 from bayesrecon.domains import Domain, RecordKind
 from bayesrecon.errors import BayesreconError, Note, near
 from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
+from bayesrecon.models.inspection import density_program
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
@@ -44,7 +45,6 @@ from bayesrecon.models.stan.program_fields import (
 )
 from bayesrecon.models.stan.ranges import presumed_notes, with_ranges
 from bayesrecon.models.stan.record_term import (
-    CoupledError,
     NeedsAllRecordsError,
     Parts,
     RecordsOf,
@@ -56,6 +56,7 @@ from bayesrecon.models.stan.record_term import (
 )
 from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.values import Elements, StanError
+from bayesrecon.models.windows import CoupledError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated_domains import domains_of
 
@@ -308,7 +309,9 @@ def _model(
     model = replace(model, notes=(*model.notes, *pointwise_notes(program, parts, model)))
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
     gaussian = linear_form(parts, model) if parts.unit is None and parts.tag is None else None
-    return replace(model, program=numpyro_program(parts, model), simulate=simulate, gaussian=gaussian)
+    return replace(
+        model, program=density_program(model, partial(_log_density, parts, model)), simulate=simulate, gaussian=gaussian
+    )
 
 
 def _parts(
@@ -537,27 +540,6 @@ def linear_form(parts: Parts, model: Model) -> GaussianPredictor | None:
         return gaussian_predictor(model, response, at, parts.blank(_RECORDS, 0)[0])
     except (StanError, TypeError, ValueError):
         return None
-
-
-# The NumPyro program of a Stan program, which NUTS runs.
-
-
-def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
-    """A program of latent variables with flat priors in unconstrained coordinates, and a factor for the log density."""
-
-    def program(**batch: Array) -> None:
-        import numpyro
-        from numpyro.distributions import ImproperUniform, constraints
-
-        params, total = {}, jnp.zeros(())
-        for p in model.parameters:
-            x = jnp.asarray(numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape)))
-            y = p.transform(x)
-            total = total + jnp.sum(p.transform.log_abs_det_jacobian(x, y))
-            params[p.name] = numpyro.deterministic(p.name, y)
-        numpyro.factor("density", total + _log_density(parts, model, params, batch))
-
-    return program
 
 
 def _log_density(parts: Parts, model: Model, params: Params, batch: Records) -> jax.Array:

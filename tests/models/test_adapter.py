@@ -10,12 +10,16 @@ import pytest
 from families import FAMILIES
 from numpyro import distributions as dist
 from numpyro import handlers
+from numpyro.contrib.control_flow import scan
 from numpyro.distributions import constraints, transforms
 from programs import XY, agrees_with_numpyro, observe, plain, slope
+from scipy import stats
 
+import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.adapter import adapt
+from bayesrecon.precision import x64
 
 pytestmark = pytest.mark.small
 
@@ -209,3 +213,80 @@ def test_index_fields_reach_the_program_as_integers(kind):
     drawn = model.simulate(model.constrain(theta), batch, jax.random.key(0))
     assert drawn["y"].shape == (3,)
     handlers.seed(model.program, 0)(**batch)
+
+
+def scanned_autoregression(y):
+    b = numpyro.sample("b", dist.Normal(0, 1).expand([2]))
+
+    def step(before, value):
+        numpyro.sample("y", dist.Normal(b[0] * before[0] + b[1] * before[1], 1), obs=value)
+        return (value, before[0]), None
+
+    scan(step, (y[1], y[0]), y[2:])
+
+
+def autoregression_with_inputs(y, x):
+    b = numpyro.sample("b", dist.Normal(0, 1).expand([3]))
+    numpyro.sample("y", dist.Normal(b[0] * y[2:-1] + b[1] * y[:-3] + b[2] * x[3:], 1), obs=y[3:])
+
+
+def stationary_start(y):
+    b = numpyro.sample("b", dist.Uniform(-1, 1).expand([1]))
+    numpyro.sample("first", dist.Normal(0, 1 / jnp.sqrt(1 - b[0] ** 2)), obs=y[0])
+    numpyro.sample("y", dist.Normal(b[0] * y[:-1], 1), obs=y[1:])
+
+
+SERIES = {
+    scanned_autoregression: (["y", "y_lag1", "y_lag2"], lambda b, y, x: (y[2:], b[0] * y[1:-1] + b[1] * y[:-2])),
+    autoregression_with_inputs: (
+        ["y", "x", "y_lag1", "y_lag3"],
+        lambda b, y, x: (y[3:], b[0] * y[2:-1] + b[1] * y[:-3] + b[2] * x[3:]),
+    ),
+    stationary_start: (["kind", "y_first", "y", "y_lag1"], lambda b, y, x: (y[1:], b[0] * y[:-1])),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", SERIES)
+def test_series_are_records_of_windows(program):
+    """The terms of windows are the normal densities of SciPy, whatever the window holds."""
+    fields, regression = SERIES[program]
+    names = {"y": (), "x": ()} if program is autoregression_with_inputs else {"y": ()}
+    model = from_numpyro(program, names)
+    assert list(model.fields) == fields
+    y, x = np.random.default_rng(0).normal(size=(2, 9))
+    series = {"y": y, "x": x}
+    lag = max((int(k.split("lag")[1]) for k in fields if "lag" in k), default=0)
+    places = {k: (k.split("_lag")[0], int(k.split("lag")[1]) if "lag" in k else 0) for k in fields}
+    records = {k: series[n][lag - back : 9 - back] for k, (n, back) in places.items() if n in series}
+    if program is stationary_start:
+        records |= {"kind": np.full(8, 2.0), "y_first": np.full((8, 1), 0.3)}
+    with x64():
+        b = np.linspace(0.2, 0.5, model.dimension)
+        params = {"b": jnp.asarray(b)}
+        value, location = regression(b, y, x)
+        terms = jax.vmap(model.log_lik_at, (None, 0))(params, {k: jnp.asarray(v) for k, v in records.items()})
+        np.testing.assert_allclose(terms, stats.norm.logpdf(value, location), atol=1e-9)
+        if program is stationary_start:
+            first = {"kind": 1.0, "y_first": y[:1], "y": 0.0, "y_lag1": 0.0}
+            scale = 1 / np.sqrt(1 - b[0] ** 2)
+            np.testing.assert_allclose(model.log_lik_at(params, first), stats.norm.logpdf(y[0], 0, scale), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_lagged_products_of_a_series_are_recovered():
+    """NUTS draws of an autoregression give the totals of the regression on the value before."""
+    rng, y = np.random.default_rng(2), np.zeros(120)
+    for n in range(1, 120):
+        y[n] = 0.5 * y[n - 1] + rng.normal()
+
+    def program(y):
+        a, b, s = (numpyro.sample(n, dist.Normal(0, 5)) for n in "abs")
+        numpyro.sample("y", dist.Normal(a + b * y[:-1], jnp.exp(s)), obs=y[1:])
+
+    model = from_numpyro(program, {"y": ()})
+    records = {"y": y[1:], "y_lag1": y[:-1]}
+    found = bayesrecon.recover(bayesrecon.posteriors.nuts(model, records), total=119)
+    product = np.cov(y[1:], y[:-1], ddof=0)[0, 1]
+    assert found["cov(y,y_lag1)"].verdict != "undetermined"
+    assert abs(found["cov(y,y_lag1)"].estimate - product) < 4 * found["cov(y,y_lag1)"].se + 1e-6
