@@ -23,7 +23,7 @@ ROWS = {
     "vicious 5 softmax": ("5/1, softmax", "21.036 / .897 / 1.272 / 99.62"),
     "centred 3 logits": ("3/1, logits without their mean", "none"),
 }
-CLOTHES = {name: (title, "none") for name, (title, _) in ROWS.items()}
+CLOTHES = {name: (title, "") for name, (title, _) in ROWS.items()}
 CLOTHES["vicious 3 logits"] = "3/1, logits", "20.9 / .799 / 1.272 / 94.2"
 SCORES = {
     "tuning": "fine-tuning, v", "tuning_centred": "fine-tuning, centred logits", "gradient": "gradient norm",

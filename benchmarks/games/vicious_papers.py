@@ -93,7 +93,7 @@ def table1(held: dict[str, Any], more: dict[str, Any]) -> Iterator[Cell]:
             kind, weight = RATIOS[ratio]
             rows = of(held, f"fashion {kind} {weight} {view}")
             cell = f"Fashion-MNIST, {view}, {ratio}, perceptrons, {len(rows)} seeds ({FOUR})"
-            printed = CLOTHES[f"{kind} {weight} {view}"][1].replace("none", FOUR)
+            printed = CLOTHES[f"{kind} {weight} {view}"][1] or FOUR
             yield _cell("Table 1", cell, printed, four(rows), unlike=f"perceptrons; {FEWER}")
 
 
