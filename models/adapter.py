@@ -1,6 +1,7 @@
 """NumPyro programs as `Model`: one likelihood term per record, a prior, and the transforms."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -84,7 +85,9 @@ def from_numpyro(
         model, check, _ = _adapted(program, record, **options)
         check()
     except BayesreconError:
-        windows = _of_windows(program, record, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # values of a series that it does not have may be outside of a support
+            windows = _of_windows(program, record, options)
         if windows is None:
             raise
         return windows
@@ -240,10 +243,10 @@ def _of_windows(program: Program, record: Mapping[str, tuple[int, ...]], options
         series, other, more = (
             {k: drawn(f.domain, rng, (_SERIES, *f.shape)) for k, f in model.fields.items()} for _ in range(3)
         )
-        windows = shortest(lambda columns, params: float(joint(params, columns)), series, other, points[:3])
+        windows = shortest(lambda columns, params: float(joint(params, dict(columns))), series, other, points[:3])
     except BayesreconError:
         return None
-    if windows is None:
+    if windows is None or not any(back for _, back in windows.places.values()):
         return None
     fields, tag, firsts = windows.fields(model.fields, "values")
     fillers = {name: jnp.asarray(typical(f)) for name, f in model.fields.items()}

@@ -69,10 +69,6 @@ def centred_by_the_batch(x, y):
     observe(slope() * (x - x.mean()), y)
 
 
-def lagged(x, y):
-    numpyro.sample("y", dist.Normal(slope() * y[:-1], 1), obs=y[1:])
-
-
 def indexed_by_position(x, y):
     observe(slope(dist.Normal(0, 1).expand([5]).to_event(1))[jnp.arange(x.shape[0])], y)
 
@@ -140,7 +136,6 @@ def raises(x, y):
         (factor_of_all_records, {}, "'fit' is one number for all records", "one term per record inside the plate"),
         (subsample, {}, "'records' subsamples", "no subsample_size"),
         (centred_by_the_batch, {}, "not a product over records", "belongs in the record itself"),
-        (lagged, {}, "not a product over records", "belongs in the record itself"),
         (indexed_by_position, {}, "not a product over records", "belongs in the record itself"),
         (mean_log_likelihood, {}, "not a product over records", "belongs in the record itself"),
         (outside_the_support_and_scaled_by_the_batch, {}, "not finite at any point that was tried", "domain="),
