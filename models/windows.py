@@ -17,7 +17,7 @@ from bayesrecon.model import Field, Params, Records
 LONGEST_LAG = 13
 """Values back that are looked for in a series: a year of months, and one more."""
 
-_ALIKE = 1e-9  # relative, of sums of terms
+_ALIKE = 1e-9  # relative, of sums of terms: their differences have rounding errors
 _PROBED = 6  # values that replace one of a window
 
 Target = Callable[[Mapping[str, np.ndarray], Params], float]
@@ -96,7 +96,7 @@ def shortest(
     def suffices(lag: int) -> bool:
         window = part(2, lag + 3)
         added = last_term(window)
-        return last_term(window, there) != added and _same(last_term(part(0, lag + 3)), added)
+        return not _same(last_term(window, there), added) and _same(last_term(part(0, lag + 3)), added)
 
     if not suffices(LONGEST_LAG):  # shorter windows do not either
         return None
@@ -105,7 +105,7 @@ def shortest(
             if not suffices(lag):
                 continue
             first = target(part(0, lag), here)
-            starts = not _same(first, 0.0) and first != target(part(0, lag), there)
+            starts = not _same(first, 0.0) and not _same(first, target(part(0, lag), there))
         except CoupledError:
             raise
         except BayesreconError:  # an index beyond the end
@@ -117,7 +117,7 @@ def shortest(
                 others = ({**window, name: window[name].copy()} for _ in range(_PROBED))
                 for n, changed in enumerate(others):
                     changed[name][lag - back] = other[name][n]
-                    if last_term(changed) != added:
+                    if not _same(last_term(changed), added):
                         places[f"{name}_lag{back}" if back else name] = (name, back)
                         break
         return Windows(lag, places, starts)
