@@ -51,9 +51,10 @@ def from_numpyro(
     """A `Model` from a NumPyro program.
 
     The program takes each field of a record as a keyword argument whose leading axis runs over the records, and
-    observes at least one of them. Its likelihood must be a product over records, or over windows of a series: if the
-    term of a value needs values before it, as in an autoregression, the fields are `y`, `y_lag1` and so on. The number
-    of latent variables must not depend on the number of records. A fixed number of units, indexed by a field, is fine.
+    observes at least one of them. Its likelihood must be a product over records. In an autoregression the term of a
+    value needs values before it: a record is then a window of the series, with the fields `y`, `y_lag1` and so on. The
+    number of latent variables must not depend on the number of records. A fixed number of units, indexed by a field, is
+    fine.
 
     Args:
         program: function `program(**fields, **constants)`.
@@ -86,7 +87,7 @@ def from_numpyro(
         check()
     except BayesreconError:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # values of a series that it does not have may be outside of a support
+            warnings.simplefilter("ignore")  # random values may lie outside of a support
             windows = _of_windows(program, record, options)
         if windows is None:
             raise
@@ -224,10 +225,12 @@ def _follow(
     result = [n for n in sites if not np.array_equal(log_prob(one[n]), log_prob(other[n]))]
     for n in result:
         if not one[n]["is_observed"]:
-            raise BayesreconError(
-                f"{title}: the prior of {n!r} depends on the records; pass what it needs as a constant"
-            )
+            raise _of_prior(title, n)
     return result
+
+
+def _of_prior(title: str, site: str) -> BayesreconError:
+    return BayesreconError(f"{title}: the prior of {site!r} depends on the records; pass what it needs as a constant")
 
 
 _SERIES = LONGEST_LAG + 4
@@ -363,9 +366,7 @@ def _check_factorises(
         )
     for n, difference in prior.items():
         if abs(float(difference)) > 1e-8:
-            raise BayesreconError(
-                f"{model.name}: the prior of {n!r} depends on the records; pass what it needs as a constant"
-            )
+            raise _of_prior(model.name, n)
 
 
 def adapted(source: object, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model | None:

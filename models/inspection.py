@@ -233,8 +233,7 @@ def domain_of(support: "Constraint[Any]") -> Domain:
 
 
 def density_program(model: Model, log_density: Callable[[Params, Records], jax.Array]) -> Callable[..., None]:
-    """A program, which NUTS runs, of latent variables with flat priors in unconstrained coordinates, and a factor for
-    the log density of parameters and records."""
+    """A NumPyro program for NUTS: flat priors on unconstrained coordinates, and a factor with the log density."""
 
     def program(**batch: Array) -> None:
         import numpyro

@@ -43,8 +43,16 @@ class Windows:
     starts: bool
 
     def fields(self, columns: Mapping[str, Field], count: str) -> tuple[dict[str, Field], str | None, dict[str, str]]:
-        """Fields of the records, the one that tells the kinds apart (None with one kind), and the columns of the
-        fields that hold the first values."""
+        """What describes the records.
+
+        Args:
+            columns: fields of the series.
+            count: name of the number of windows.
+
+        Returns:
+            Fields of the records; the field that says whether a record is a window or the first values, None if all
+            are windows; and the column of each field that holds first values.
+        """
         fields = {field: columns[name] for field, (name, _) in self.places.items()}
         if not self.starts:
             return fields, None, {}
